@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "base/fail.h"
+#include "ir/internal_domain.h"
+#include "ops/internal/checks.h"
 #include "ops/node_view.h"
 #include "ops/upgrade_context.h"
 #include "schema/schema.h"
@@ -31,8 +33,9 @@ void GradientEmitter::emit_to(std::vector<std::string> outputs, std::string_view
   node.outputs = std::move(outputs);
   node.attributes = std::move(attributes);
   static const std::vector<ir::OperatorSetId> imports = [] {
-    return std::vector<ir::OperatorSetId>{
-        {"", schema::latest_opset(""), {}}, {"sardonyx", 1, {}}, {"com.microsoft", 1, {}}};
+    return std::vector<ir::OperatorSetId>{{"", schema::latest_opset(""), {}},
+                                          {std::string(ir::internal_domain), 1, {}},
+                                          {"com.microsoft", 1, {}}};
   }();
   emit(std::move(node), imports);
 }
@@ -75,7 +78,7 @@ std::string GradientEmitter::filled_like(float value, const std::string& like) {
 }
 
 std::string GradientEmitter::sum_like(const std::string& value, const std::string& like) {
-  return emit("SumLike", {value, like}, {}, "sardonyx");
+  return emit(ops::internal::SumLike::name, {value, like}, {}, ir::internal_domain);
 }
 
 std::optional<int64_t> GradientEmitter::rank(std::string_view value) const {

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "infer/infer.h"
 #include "ir/instantiate.h"
+#include "ir/internal_domain.h"
 #include "ops/traits.h"
 #include "wire/text_parse.h"
 
@@ -96,7 +97,7 @@ const ir::Function* GradientTexts::body(const ir::Node& node) {
 
 const std::vector<ir::OperatorSetId>& newest_imports() {
   static const std::vector<ir::OperatorSetId> imports = [] {
-    std::vector<ir::OperatorSetId> all{{"sardonyx", 1, {}}};
+    std::vector<ir::OperatorSetId> all{{std::string(ir::internal_domain), 1, {}}};
     for (const char* domain : {"", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft"})
       all.push_back({domain, std::max(1, schema::latest_opset(domain)), {}});
     return all;

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "ir/internal_domain.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
@@ -151,7 +152,7 @@ void infer_from_values(InferredNode& inferred, const ir::Node& node, const infer
 std::unique_ptr<ops::Step> prepare_step(InferredNode& inferred, const ir::Node& node,
                                         const infer::Binding& binding,
                                         const ops::PrepareServices& services) {
-  if (node.domain != "sardonyx") {
+  if (!ir::is_internal(node)) {
     for (ValueFacts& value : inferred.inputs) value.constant.reset();
   }
   std::vector<const ValueFacts*> made;

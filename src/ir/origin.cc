@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/listed.h"
+#include "ir/internal_domain.h"
 
 namespace sardonyx::ir {
 namespace {
@@ -12,7 +13,7 @@ constexpr size_t max_in_messages = 4;
 // A node that takes over the work of thousands, one after another, would be slowed down by its
 // list.
 constexpr size_t max_sources = 256;
-constexpr std::string_view internal_domain = "sardonyx.";
+constexpr std::string_view internal_prefix = "sardonyx.";
 
 // Whether a source is the node itself, in whatever form it is by now.
 bool is_itself(const Node& node, std::string_view source) {
@@ -22,7 +23,7 @@ bool is_itself(const Node& node, std::string_view source) {
     if (starts) source.remove_prefix(start.size());
     return starts;
   };
-  if (domain == "sardonyx") domain = {};
+  if (domain == internal_domain) domain = {};
   if (!domain.empty() && !(drop(domain) && drop("."))) return false;
   if (!drop(node.op_type)) return false;
   if (node.name.empty()) return source.starts_with(" making '");
@@ -74,7 +75,7 @@ std::string identify(const Node& node) {
 
 std::string source_text(const Node& node) {
   std::string text = identify(node);
-  if (text.starts_with(internal_domain)) text.erase(0, internal_domain.size());
+  if (text.starts_with(internal_prefix)) text.erase(0, internal_prefix.size());
   if (!node.origin.empty()) text.append(" (").append(node.origin).append(1, ')');
   return text;
 }

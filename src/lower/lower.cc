@@ -7,6 +7,7 @@
 #include "autodiff/gradient.h"
 #include "base/fail.h"
 #include "base/memory_account.h"
+#include "ir/internal_domain.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
 #include "lower/callable_functions.h"
@@ -88,7 +89,7 @@ class Lowering {
   }
   void look_at(const ir::Node& node) {
     // Operators of our own trust their attributes: only bodies and rewriting make them.
-    if (node.domain == "sardonyx" && functions_.own(node) == nullptr) {
+    if (ir::is_internal(node) && functions_.own(node) == nullptr) {
       fail_at(ir::place_of(node), ErrorCode::unsupported,
               "the domain 'sardonyx' is kept for what a session makes of a model; a model may "
               "have functions of that domain, but no other operators");

@@ -1,10 +1,4 @@
-// Attention, and its internal form (domain "sardonyx") for attention that a model spells out. Its
-// attribute transposed says of Q, K, V and Y which have their length before their heads (of three
-// dimensions: before their batch). It means what the nodes did: a query that may attend to nothing
-// gives NaN, as Softmax does, masks broadcast as Where and Add do it, and with three dimensions
-// those of a mask are batch, queries and keys. A second mask, which is added, is input 7. Attribute
-// inner says of each mask how the batches are counted that it is for: where that is not 1, its
-// first dimension is of rows of so many batches, and its second of those in a row.
+// Attention, and its internal form for attention that a model decomposes.
 #include "kernels/attention/attention.h"
 
 #include <cmath>
@@ -14,35 +8,39 @@
 #include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
 #include "ops/families/shared_sizes.h"
+#include "ops/internal/attention.h"
+#include "ops/internal/node.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
+using internal::Attention;
 using kernels::AttentionData;
 using kernels::AttentionScores;
 using kernels::AttentionShape;
 using kernels::HeadStrides;
 using kernels::MaskShape;
 
-constexpr int mask_inputs[] = {3, 7};
+constexpr int mask_inputs[] = {Attention::mask, Attention::second_mask};
+constexpr size_t output_y = 3;  // behind Q, K and V among what may be transposed
 
-bool is_spelled_out(const NodeView& node) { return node.node().domain == "sardonyx"; }
+bool is_decomposed(const NodeView& node) { return ir::is_internal(node.node()); }
 
-// Attribute inner, of mask 0 or 1.
-int64_t inner_batches(const NodeView& node, size_t mask) {
-  const auto given = node.attr_ints("inner");
-  return given && mask < given->size() ? (*given)[mask] : 1;
+// What both forms have; the standard's transposes nothing.
+Attention form_of(const NodeView& node) {
+  if (is_decomposed(node)) return internal::from_node<Attention>(node.node());
+  Attention form;
+  if (node.has_attribute("scale")) form.scale = node.attr_float("scale");
+  form.q_num_heads = node.attr_int("q_num_heads", 0);
+  form.kv_num_heads = node.attr_int("kv_num_heads", 0);
+  return form;
 }
 
-// Which of Q, K, V and Y have their length first.
-struct Transposed {
-  explicit Transposed(const NodeView& node) {
-    const auto given = node.attr_ints("transposed");
-    for (size_t i = 0; given && i < 4 && i < given->size(); ++i) flags[i] = (*given)[i] != 0;
-  }
-  bool flags[4] = {};
-};
+// Of mask 0 or 1.
+int64_t inner_batches(const Attention& form, size_t mask) {
+  return mask < form.inner.size() ? form.inner[mask] : 1;
+}
 
 // The sizes of Q, K or V whatever its rank: [batch, heads, length, size]; those that are known.
 struct Heads {
@@ -50,11 +48,12 @@ struct Heads {
 };
 
 // `rank`: that of Q, K and V, where one of them tells it.
-Heads heads_of(InferContext& ctx, int i, std::optional<int64_t> rank, std::string_view attribute) {
-  const bool transposed = Transposed(ctx).flags[i];
+Heads heads_of(InferContext& ctx, const Attention& form, int i, std::optional<int64_t> rank) {
+  const bool transposed = form.transposed[static_cast<size_t>(i)];
+  const std::string_view attribute = i == Attention::q ? "q_num_heads" : "kv_num_heads";
   int64_t heads = 0;
   if (rank == 3 && !transposed) {
-    heads = ctx.attr_int(attribute, 0);
+    heads = i == Attention::q ? form.q_num_heads : form.kv_num_heads;
     if (heads < 1) {
       ctx.fail("attribute '{}' must be at least 1 where Q, K and V have three dimensions",
                attribute);
@@ -79,8 +78,8 @@ Heads heads_of(InferContext& ctx, int i, std::optional<int64_t> rank, std::strin
 }
 
 void check_mask(InferContext& ctx, const Dims& output) {
-  if (!ctx.has_input(3) || !ctx.shape(3)) return;
-  const Dims& mask = *ctx.shape(3);
+  if (!ctx.has_input(Attention::mask) || !ctx.shape(Attention::mask)) return;
+  const Dims& mask = *ctx.shape(Attention::mask);
   if (mask.empty() || mask.size() > 4)
     ctx.fail("attn_mask must have one to four dimensions; its shape is {}", ir::to_string(mask));
   for (size_t back = 2; back <= mask.size(); ++back) {
@@ -98,12 +97,13 @@ void check_mask(InferContext& ctx, const Dims& output) {
                        "attn_mask must not have more columns than there are keys");
 }
 
-// Of a spelled-out attention: the scores as one of its masks makes them, which repeats batches and
+// Of a decomposed attention: the scores as one of its masks makes them, which repeats batches and
 // queries of which there is one.
-Dims masked_scores(InferContext& ctx, size_t mask, int64_t rank_of_q, const Dims& scores) {
+Dims masked_scores(InferContext& ctx, const Attention& form, size_t mask, int64_t rank_of_q,
+                   const Dims& scores) {
   const int input = mask_inputs[mask];
   if (!ctx.has_input(input) || !ctx.shape(input)) return scores;
-  const int64_t inner = inner_batches(ctx, mask);
+  const int64_t inner = inner_batches(form, mask);
   const bool has_heads = rank_of_q == 4;
   Dims from{scores[0]};
   if (inner != 1) from = {floor_div(scores[0], Dim(inner)), Dim(inner)};
@@ -131,8 +131,9 @@ void check_windows(const NodeView& node) {
 }
 
 // Y, where Q, K and V have this rank.
-Dims output_of(InferContext& ctx, int64_t rank, const Heads& q, const std::optional<Dim>& v_size) {
-  const bool transposed = Transposed(ctx).flags[3];
+Dims output_of(InferContext& ctx, const Attention& form, int64_t rank, const Heads& q,
+               const std::optional<Dim>& v_size) {
+  const bool transposed = form.transposed[output_y];
   const auto sized = [&](const std::optional<Dim>& size) { return size_or_unknown(ctx, size); };
   if (rank == 3 && transposed) return {sized(q.length), sized(q.batch), sized(v_size)};
   if (rank == 3) {
@@ -159,8 +160,10 @@ std::optional<int64_t> common_rank(InferContext& ctx) {
 }
 
 void infer(InferContext& ctx) {
-  constexpr int past_key = 4, past_value = 5, lengths = 6;
-  check_windows(ctx);
+  constexpr auto past_key = Attention::past_key, past_value = Attention::past_value,
+                 lengths = Attention::lengths;
+  const Attention form = form_of(ctx);
+  if (!is_decomposed(ctx)) check_windows(ctx);
   if (ctx.has_input(past_key) != ctx.has_input(past_value))
     ctx.fail("past_key and past_value must be given together");
   if (ctx.has_input(past_key) && ctx.has_input(lengths))
@@ -171,9 +174,9 @@ void infer(InferContext& ctx) {
                ir::to_string(*past));
   }
   const auto rank = common_rank(ctx);
-  Heads q = heads_of(ctx, 0, rank, "q_num_heads");
-  const Heads k = heads_of(ctx, 1, rank, "kv_num_heads"),
-              v = heads_of(ctx, 2, rank, "kv_num_heads");
+  Heads q = heads_of(ctx, form, Attention::q, rank);
+  const Heads k = heads_of(ctx, form, Attention::k, rank),
+              v = heads_of(ctx, form, Attention::v, rank);
   const auto batch = first_size(
       {q.batch, k.batch, v.batch, size_of(ctx, past_key, 0), size_of(ctx, past_value, 0)});
   const auto kv_heads =
@@ -208,14 +211,14 @@ void infer(InferContext& ctx) {
   q.batch = batch;
   const auto sized = [&](const std::optional<Dim>& size) { return size_or_unknown(ctx, size); };
   Dims scores{sized(batch), sized(q.heads), sized(q.length), sized(total)};
-  if (is_spelled_out(ctx) && rank) {
-    for (const size_t mask : {0, 1}) scores = masked_scores(ctx, mask, *rank, scores);
+  if (is_decomposed(ctx) && rank) {
+    for (const size_t mask : {0, 1}) scores = masked_scores(ctx, form, mask, *rank, scores);
     q.batch = scores[0], q.length = scores[2];
   } else {
     check_mask(ctx, scores);
   }
   if (rank) {
-    ctx.set(0, ctx.element(0), output_of(ctx, *rank, q, v_size));
+    ctx.set(0, ctx.element(0), output_of(ctx, form, *rank, q, v_size));
   } else {
     ctx.set(0, ValueType::tensor(ctx.element(0)));
   }
@@ -289,22 +292,24 @@ struct Settings {
   double masked = -std::numeric_limits<double>::infinity();
   bool causal = false;
   int64_t left = -1, right = -1, mode = 0;
-  Transposed transposed;
+  std::array<bool, 4> transposed{};
   int64_t inner[2] = {1, 1};
-  bool spelled_out = false;  // and means what the nodes that it replaced did
+  bool decomposed = false;  // and means what the nodes that it replaced did
 };
 
 void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
-  const bool* transposed = settings.transposed.flags;
-  const Operand q = operand(bind.in_shape(0), settings.q_heads, transposed[0]),
-                k = operand(bind.in_shape(1), settings.kv_heads, transposed[1]),
-                v = operand(bind.in_shape(2), settings.kv_heads, transposed[2]),
-                y = operand(bind.out_shape(0), settings.q_heads, transposed[3]);
+  const auto& transposed = settings.transposed;
+  const auto in = [&](Attention::Input i, int64_t heads) {
+    return operand(bind.in_shape(i), heads, transposed[i]);
+  };
+  const Operand q = in(Attention::q, settings.q_heads), k = in(Attention::k, settings.kv_heads),
+                v = in(Attention::v, settings.kv_heads),
+                y = operand(bind.out_shape(0), settings.q_heads, transposed[output_y]);
   AttentionShape& a = s.shape;
   a = {};
   a.batch = y.batch, a.q_heads = q.heads, a.kv_heads = k.heads, a.q_length = y.length;
   a.head_size = q.size, a.v_head_size = v.size;
-  a.past = bind.has_input(4) ? bind.in_shape(4)[2] : 0;
+  a.past = bind.has_input(Attention::past_key) ? bind.in_shape(Attention::past_key)[2] : 0;
   a.kv_length = a.past + k.length;
   if (a.kv_heads < 1 || a.q_heads % a.kv_heads != 0) {
     throw Error(ErrorCode::run_failed,
@@ -320,8 +325,8 @@ void bind_sizes(const BindContext& bind, State& s, const Settings& settings) {
   a.left = settings.left, a.right = settings.right;
   a.kind = static_cast<AttentionScores>(settings.mode);
   a.wants_scores = bind.has_output(3);
-  a.has_lengths = bind.has_input(6);
-  a.empty_is_nan = settings.spelled_out;
+  a.has_lengths = bind.has_input(Attention::lengths);
+  a.empty_is_nan = settings.decomposed;
 }
 
 // Where the attention is decomposed, a mask of one column stands for all keys; to the standard it
@@ -334,7 +339,8 @@ void bind_mask(const BindContext& bind, size_t which, const Settings& settings, 
   MaskShape& made = is_boolean ? a.allowed : which == 0 ? a.bias : a.more;
   made.inner = settings.inner[which];
   std::vector<int64_t*> steps{&made.step.row};  // from the last dimension but one on
-  if (!settings.spelled_out || bind.in_shape(0).size() == 4) steps.push_back(&made.step.head);
+  if (!settings.decomposed || bind.in_shape(Attention::q).size() == 4)
+    steps.push_back(&made.step.head);
   if (made.inner != 1) steps.push_back(&made.inner_step);
   steps.push_back(&made.step.batch);
   int64_t step = mask.back();
@@ -343,7 +349,7 @@ void bind_mask(const BindContext& bind, size_t which, const Settings& settings, 
     *steps[back - 2] = dim == 1 ? 0 : step;
     step *= dim;
   }
-  made.is_a_column = settings.spelled_out && mask.back() == 1;
+  made.is_a_column = settings.decomposed && mask.back() == 1;
   made.columns = made.is_a_column ? a.kv_length : mask.back();
 }
 
@@ -387,17 +393,17 @@ const T* joined(const RunContext& run, const State& s, int i) {
 template <class T>
 void run_attention(RunContext& run, const State& s, ThreadPool& alone) {
   AttentionData<T> data;
-  data.q = s.wide.in<T>(run, 0);
+  data.q = s.wide.in<T>(run, Attention::q);
   data.k = joined<T>(run, s, 0);
   data.v = joined<T>(run, s, 1);
-  if (run.has_input(3)) {
-    if (run.in_type(3) == ElementType::boolean)
-      data.allowed = run.in<bool>(3);
+  if (run.has_input(Attention::mask)) {
+    if (run.in_type(Attention::mask) == ElementType::boolean)
+      data.allowed = run.in<bool>(Attention::mask);
     else
-      data.bias = s.wide.in<T>(run, 3);
+      data.bias = s.wide.in<T>(run, Attention::mask);
   }
-  if (run.has_input(mask_inputs[1])) data.more = run.in<T>(mask_inputs[1]);
-  if (run.has_input(6)) data.lengths = run.in<int64_t>(6);
+  if (run.has_input(Attention::second_mask)) data.more = run.in<T>(Attention::second_mask);
+  if (run.has_input(Attention::lengths)) data.lengths = run.in<int64_t>(Attention::lengths);
   data.y = s.wide.out<T>(run, 0);
   data.scores = s.wide.out<T>(run, 3);
   kernels::attention<T>(s.shape, data, scratch_at(run, s.scratch), alone, run.pool());
@@ -415,9 +421,10 @@ std::unique_ptr<Step> make_attention(const Settings& settings) {
         bind_sizes(bind, s, settings);
         for (const size_t mask : {0, 1}) bind_mask(bind, mask, settings, s.shape);
         bind_cache(bind, s, compute, layout);
-        s.wide.plan_in(bind, 0, compute, layout);
-        if (bind.has_input(3) && bind.in_type(3) != ElementType::boolean)
-          s.wide.plan_in(bind, 3, compute, layout);
+        s.wide.plan_in(bind, Attention::q, compute, layout);
+        if (bind.has_input(Attention::mask) &&
+            bind.in_type(Attention::mask) != ElementType::boolean)
+          s.wide.plan_in(bind, Attention::mask, compute, layout);
         s.wide.plan_out(bind, 0, compute, layout);
         s.wide.plan_out(bind, 3, compute, layout);
         s.scratch = layout.take(kernels::attention_scratch_bytes<T>(s.shape, bind.threads()));
@@ -429,31 +436,34 @@ std::unique_ptr<Step> make_attention(const Settings& settings) {
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  check_windows(ctx);
-  const ElementType type = ctx.in_element(0);
+  const bool decomposed = is_decomposed(ctx);
+  if (!decomposed) check_windows(ctx);
+  const ElementType type = ctx.in_element(Attention::q);
   if (!computes_in_float(type) && type != ElementType::float64)
     ctx.fail(ErrorCode::unsupported, "no attention of {}", name_of(type));
   if (!ctx.has_output(0))
     ctx.fail(ErrorCode::unsupported, "an Attention whose output Y is not used");
-  Settings settings{.transposed = Transposed(ctx), .spelled_out = is_spelled_out(ctx)};
-  for (const size_t mask : {0, 1}) settings.inner[mask] = inner_batches(ctx, mask);
-  settings.q_heads = ctx.attr_int("q_num_heads", 0),
-  settings.kv_heads = ctx.attr_int("kv_num_heads", 0);
-  settings.has_scale = ctx.has_attribute("scale");
-  settings.scale = settings.has_scale ? ctx.attr_float("scale") : 0;
-  settings.softcap = ctx.attr_float("softcap", 0);
-  if (ctx.has_attribute("masked")) settings.masked = ctx.attr_float("masked");
-  settings.causal = ctx.attr_int("is_causal", 0) != 0;
-  settings.left = ctx.attr_int("left_window_size", -1),
-  settings.right = ctx.attr_int("right_window_size", -1);
-  settings.mode = ctx.attr_int("qk_matmul_output_mode", 0);
+  const Attention form = form_of(ctx);
+  Settings settings{.transposed = form.transposed, .decomposed = decomposed};
+  for (const size_t mask : {0, 1}) settings.inner[mask] = inner_batches(form, mask);
+  settings.q_heads = form.q_num_heads, settings.kv_heads = form.kv_num_heads;
+  settings.has_scale = form.scale.has_value();
+  settings.scale = form.scale.value_or(0);
+  if (form.masked) settings.masked = *form.masked;
+  if (!decomposed) {
+    settings.softcap = ctx.attr_float("softcap", 0);
+    settings.causal = ctx.attr_int("is_causal", 0) != 0;
+    settings.left = ctx.attr_int("left_window_size", -1),
+    settings.right = ctx.attr_int("right_window_size", -1);
+    settings.mode = ctx.attr_int("qk_matmul_output_mode", 0);
+  }
   return type == ElementType::float64 ? make_attention<double>(settings)
                                       : make_attention<float>(settings);
 }
 
 constexpr Operator operators[] = {
-    {.name = "Attention", .infer = infer, .prepare = prepare},
-    {.name = "Attention", .domain = "sardonyx", .infer = infer, .prepare = prepare},
+    {.name = Attention::name, .infer = infer, .prepare = prepare},
+    {.name = Attention::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
-// InstanceNormalization, GroupNormalization, LRN, LpNormalization, MeanVarianceNormalization. The
-// internal forms of the first three (domain "sardonyx", float32) are on N x spatial x C; those of
-// the first two may have an `activation`.
+// InstanceNormalization, GroupNormalization, LRN, LpNormalization, MeanVarianceNormalization, and
+// the internal forms of the first three.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -10,10 +9,16 @@
 #include "ops/families/axis.h"
 #include "ops/families/converted_arguments.h"
 #include "ops/families/product.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
+
+using internal::GroupNormalization;
+using internal::InstanceNormalization;
+using internal::LRN;
 
 // X is [N, C, ...]; parameters `first` and on have one value for each channel.
 void infer_channels(InferContext& ctx, int parameters) {
@@ -44,7 +49,7 @@ void infer_instance(InferContext& ctx) { infer_channels(ctx, 2); }
 
 std::unique_ptr<Step> prepare_instance(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
-  const double epsilon = ctx.attr_float("epsilon", 1e-5f);
+  const double epsilon = internal::instance_normalization_of(ctx).epsilon;
   auto step = make_step<Channels>(
       "instance_normalization", bind_channels, [type, epsilon](RunContext& run, const Channels& s) {
         kernels::group_norm(type, run.data(0), run.data(1), run.data(2), run.out_data(0), s.n,
@@ -54,15 +59,9 @@ std::unique_ptr<Step> prepare_instance(PrepareContext& ctx) {
   return step;
 }
 
-int64_t read_groups(const NodeView& node) {
-  const int64_t groups = node.attr_int("num_groups");
-  if (groups < 1) node.fail("num_groups must be at least 1; got {}", groups);
-  return groups;
-}
-
 void infer_group(InferContext& ctx) {
   infer_channels(ctx, 2);
-  const int64_t groups = read_groups(ctx);
+  const int64_t groups = internal::group_normalization_of(ctx).num_groups;
   if (!ctx.shape(0)) return;
   if (const auto channels = (*ctx.shape(0))[1].value(); channels && *channels % groups != 0) {
     ctx.fail("the {} channels must be divisible by num_groups {}", *channels, groups);
@@ -71,8 +70,9 @@ void infer_group(InferContext& ctx) {
 
 std::unique_ptr<Step> prepare_group(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
-  const double epsilon = ctx.attr_float("epsilon", 1e-5f);
-  const int64_t groups = read_groups(ctx);
+  const GroupNormalization norm = internal::group_normalization_of(ctx);
+  const double epsilon = norm.epsilon;
+  const int64_t groups = norm.num_groups;
   auto step = make_step<Channels>(
       "group_normalization",
       [groups](BindContext& bind, Channels& s) {
@@ -97,8 +97,9 @@ void upgrade_group(UpgradeContext& ctx) {
   const std::string x = ctx.node().inputs.at(0);
   const std::string channels =
       ctx.before("Shape", {x}, {int_attribute("start", 1), int_attribute("end", 2)});
-  const std::string each =
-      ctx.before("Div", {channels, ctx.constant_ints({read_groups(ctx.old())}, "num_groups")});
+  const std::string each = ctx.before(
+      "Div", {channels, ctx.constant_ints({internal::group_normalization_of(ctx.old()).num_groups},
+                                          "num_groups")});
   const std::string wide =
       ctx.before("Concat", {ctx.constant_ints({1}), each}, {int_attribute("axis", 0)});
   for (size_t i = 1; i < 3; ++i) {
@@ -113,23 +114,23 @@ void infer_lrn(InferContext& ctx) { infer_channels(ctx, 0); }
 
 std::unique_ptr<Step> prepare_lrn(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
-  const int64_t size = ctx.attr_int("size");
-  if (size < 1) ctx.fail("size must be at least 1; got {}", size);
-  const float alpha = ctx.attr_float("alpha", 1e-4f), beta = ctx.attr_float("beta", 0.75f),
-              bias = ctx.attr_float("bias", 1.0f);
-  return make_step<Channels>("lrn", bind_channels, [=](RunContext& run, const Channels& s) {
-    kernels::lrn(type, run.data(0), run.out_data(0), s.n, s.channels, s.inner, size, alpha, beta,
-                 bias, run.pool());
-  });
+  return make_step<Channels>(
+      "lrn", bind_channels,
+      [type, lrn = internal::lrn_of(ctx)](RunContext& run, const Channels& s) {
+        kernels::lrn(type, run.data(0), run.out_data(0), s.n, s.channels, s.inner, lrn.size,
+                     lrn.alpha, lrn.beta, lrn.bias, run.pool());
+      });
 }
 
 // --- Channels last -------------------------------------------------------------------------------
 
+template <class Op>
 void infer_nhwc(InferContext& ctx) {
+  internal::from_node<Op>(ctx.node());
   ctx.set(0, ctx.type(0));
   const auto& x = ctx.shape(0);
-  for (int i = 1; i < 3 && x; ++i) {
-    const auto& shape = ctx.has_input(i) ? ctx.shape(i) : std::nullopt;
+  for (int i = 1; i < static_cast<int>(Op::inputs.size()) && x; ++i) {
+    const auto& shape = ctx.shape(i);
     if (!shape) continue;
     if (shape->size() != 1) ctx.fail("scale and bias must have one dimension");
     ctx.require_equal(shape->front(), x->back(),
@@ -138,50 +139,50 @@ void infer_nhwc(InferContext& ctx) {
 }
 
 // `groups`: of channels; 0: each is one.
-std::unique_ptr<Step> prepare_nhwc(PrepareContext& ctx, std::string kernel, int64_t groups) {
-  const double epsilon = ctx.attr_float("epsilon", 1e-5f);
+template <class Op>
+std::unique_ptr<Step> prepare_nhwc(const Op& op, std::string kernel, int64_t groups) {
+  const double epsilon = op.epsilon;
   auto step = make_step<Channels>(
       std::move(kernel),
       [groups](BindContext& bind, Channels& s) {
-        const auto x = bind.in_shape(0);
+        const auto x = bind.in_shape(Op::x);
         s = {x.front(), x.back(), count_of(x.subspan(1, x.size() - 2))};
         if (groups > 0 && s.channels % groups != 0)
           throw Error(ErrorCode::run_failed, "the channels must be divisible by num_groups");
-        if (bind.in_size(1) != s.channels || bind.in_size(2) != s.channels)
+        if (bind.in_size(Op::scale) != s.channels || bind.in_size(Op::bias) != s.channels)
           throw Error(ErrorCode::run_failed, "scale and bias must have one value for each channel");
         bind.need_scratch(kernels::pixel_norm_floats(s.inner, s.channels) *
                           static_cast<int64_t>(sizeof(float)));
       },
-      [groups, epsilon, epilogue = read_epilogue(ctx)](RunContext& run, const Channels& s) {
-        kernels::pixel_norm(run.in<float>(0), run.in<float>(1), run.in<float>(2), run.out<float>(0),
-                            s.n, s.inner, s.channels, groups > 0 ? groups : s.channels, epsilon,
-                            epilogue, static_cast<float*>(run.scratch()), run.pool());
+      [groups, epsilon, epilogue = op.activation.epilogue()](RunContext& run, const Channels& s) {
+        kernels::pixel_norm(run.in<float>(Op::x), run.in<float>(Op::scale), run.in<float>(Op::bias),
+                            run.out<float>(0), s.n, s.inner, s.channels,
+                            groups > 0 ? groups : s.channels, epsilon, epilogue,
+                            static_cast<float*>(run.scratch()), run.pool());
       });
   step->traits().in_place = {{0, 0}};
   return step;
 }
 
 std::unique_ptr<Step> prepare_instance_nhwc(PrepareContext& ctx) {
-  return prepare_nhwc(ctx, "instance_normalization.nhwc", 0);
+  return prepare_nhwc(internal::from_node<InstanceNormalization>(ctx.node()),
+                      "instance_normalization.nhwc", 0);
 }
 std::unique_ptr<Step> prepare_group_nhwc(PrepareContext& ctx) {
-  return prepare_nhwc(ctx, "group_normalization.nhwc", read_groups(ctx));
+  const auto norm = internal::from_node<GroupNormalization>(ctx.node());
+  return prepare_nhwc(norm, "group_normalization.nhwc", norm.num_groups);
 }
 
 std::unique_ptr<Step> prepare_lrn_nhwc(PrepareContext& ctx) {
-  const int64_t size = ctx.attr_int("size");
-  if (size < 1) ctx.fail("size must be at least 1; got {}", size);
-  const float alpha = ctx.attr_float("alpha", 1e-4f), beta = ctx.attr_float("beta", 0.75f),
-              bias = ctx.attr_float("bias", 1.0f);
   return make_step<Channels>(
       "lrn.nhwc",
       [](BindContext& bind, Channels& s) {
         const auto x = bind.in_shape(0);
         s = {count_of(x.first(x.size() - 1)), x.back(), 1};
       },
-      [=](RunContext& run, const Channels& s) {
+      [lrn = internal::from_node<LRN>(ctx.node())](RunContext& run, const Channels& s) {
         kernels::lrn(ElementType::float32, run.data(0), run.out_data(0), s.n, s.channels, s.inner,
-                     size, alpha, beta, bias, run.pool());
+                     lrn.size, lrn.alpha, lrn.beta, lrn.bias, run.pool());
       });
 }
 
@@ -300,26 +301,29 @@ void upgrade_mean_variance(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "GroupNormalization",
+    {.name = GroupNormalization::name,
      .infer = infer_group,
      .prepare = prepare_group,
      .upgrade = upgrade_group,
      .same_since = 21},
-    {.name = "InstanceNormalization",
+    {.name = InstanceNormalization::name,
      .infer = infer_instance,
      .prepare = prepare_instance,
      .upgrade = upgrade_instance,
      .same_since = 6},
-    {.name = "GroupNormalization",
-     .domain = "sardonyx",
-     .infer = infer_nhwc,
+    {.name = GroupNormalization::name,
+     .domain = internal::domain,
+     .infer = infer_nhwc<GroupNormalization>,
      .prepare = prepare_group_nhwc},
-    {.name = "InstanceNormalization",
-     .domain = "sardonyx",
-     .infer = infer_nhwc,
+    {.name = InstanceNormalization::name,
+     .domain = internal::domain,
+     .infer = infer_nhwc<InstanceNormalization>,
      .prepare = prepare_instance_nhwc},
-    {.name = "LRN", .infer = infer_lrn, .prepare = prepare_lrn},
-    {.name = "LRN", .domain = "sardonyx", .infer = infer_nhwc, .prepare = prepare_lrn_nhwc},
+    {.name = LRN::name, .infer = infer_lrn, .prepare = prepare_lrn},
+    {.name = LRN::name,
+     .domain = internal::domain,
+     .infer = infer_nhwc<LRN>,
+     .prepare = prepare_lrn_nhwc},
     {.name = "LpNormalization", .infer = infer_lp, .prepare = prepare_lp},
     {.name = "MeanVarianceNormalization",
      .infer = infer_mean_variance,

@@ -1,7 +1,4 @@
-// ConvInteger and QLinearConv; QLinearConv of constant weights also in the internal form (domain
-// "sardonyx", attribute nhwc) on N x spatial x C. There, input 9 are bytes of the output's
-// shape that its bytes are added to, before they are rounded once more: attributes sum_scales and
-// sum_zeros, of the convolution's bytes, of those, and of the output, and relu.
+// ConvInteger and QLinearConv, and the internal form of the latter.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -11,11 +8,14 @@
 #include "kernels/conv/conv_integer.h"
 #include "ops/families/conv_params.h"
 #include "ops/families/converted_arguments.h"
+#include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
+using internal::QLinearConv;
 using kernels::ConvParams;
 using Packed = std::shared_ptr<const Pack<Tensor>>;
 
@@ -23,8 +23,7 @@ struct Operands {
   int x, w, x_zero, w_zero;
 };
 constexpr Operands plain{0, 1, 2, 3};
-constexpr Operands scaled{0, 3, 2, 5};
-constexpr int addend = 9;
+constexpr Operands scaled{QLinearConv::x, QLinearConv::w, QLinearConv::x_zero, QLinearConv::w_zero};
 
 int32_t byte_at(ElementType type, const void* data, int64_t i) {
   return type == ElementType::int8 ? static_cast<const int8_t*>(data)[i]
@@ -102,24 +101,43 @@ int32_t x_zero_at_run(const RunContext& run, const Operands& o) {
   return run.has_input(o.x_zero) ? byte_at(run.in_type(o.x_zero), run.data(o.x_zero), 0) : 0;
 }
 
-template <int x, int w, int type_from>
-void infer(InferContext& ctx) {
-  const int given = ctx.has_input(addend) ? addend : type_from;
-  const ElementType type = given < 0 ? ElementType::int32 : ctx.element(given);
-  auto shape = conv_output(ctx, x, w, type_from < 0 ? -1 : 8);
+void set_output(InferContext& ctx, ElementType type, std::optional<Dims> shape) {
   if (!shape) return ctx.set(0, ValueType::tensor(type));
   ctx.set(0, type, std::move(*shape));
 }
 
+void infer_plain(InferContext& ctx) {
+  set_output(ctx, ElementType::int32,
+             conv_output(ctx, read_window(ctx, WindowKind::convolution), read_group(ctx),
+                         {.x = plain.x, .w = plain.w, .bias = -1}));
+}
+
+constexpr ConvInputs scaled_inputs{QLinearConv::x, QLinearConv::w, QLinearConv::bias};
+
+void infer_scaled(InferContext& ctx) {
+  set_output(
+      ctx, ctx.element(QLinearConv::y_zero),
+      conv_output(ctx, read_window(ctx, WindowKind::convolution), read_group(ctx), scaled_inputs));
+}
+
+void infer_nhwc(InferContext& ctx) {
+  const auto conv = internal::from_node<QLinearConv>(ctx.node());
+  const bool adds = ctx.has_input(QLinearConv::addend);
+  set_output(ctx, ctx.element(adds ? QLinearConv::addend : QLinearConv::y_zero),
+             conv_output(ctx, conv.window, conv.group, scaled_inputs,
+                         {.nhwc_input = true, .nhwc_output = true}));
+}
+
 void run_scaled(RunContext& run, const State& s, const Packed& packed) {
   auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
-  const float x = *run.in<float>(1), y = *run.in<float>(6);
-  for (int64_t i = 0; i < run.in_size(4); ++i) scale[i] = x * run.in<float>(4)[i] / y;
+  const float x = *run.in<float>(QLinearConv::x_scale), y = *run.in<float>(QLinearConv::y_scale);
+  for (int64_t i = 0; i < run.in_size(QLinearConv::w_scale); ++i)
+    scale[i] = x * run.in<float>(QLinearConv::w_scale)[i] / y;
   kernels::ConvRequantize how;
   how.type = run.out_type(0);
   how.scale = scale, how.scale_each = s.scale_each;
-  how.zero = byte_at(run.in_type(7), run.data(7), 0);
-  how.bias = run.has_input(8) ? run.in<int32_t>(8) : nullptr;
+  how.zero = byte_at(run.in_type(QLinearConv::y_zero), run.data(QLinearConv::y_zero), 0);
+  how.bias = run.has_input(QLinearConv::bias) ? run.in<int32_t>(QLinearConv::bias) : nullptr;
   how.y = run.out_data(0);
   kernels::conv_integer(s.shape, run.in_type(0), run.data(0), x_zero_at_run(run, scaled),
                         weights_at_run(run, s, scaled, packed), nullptr, &how,
@@ -132,12 +150,12 @@ std::string zero_text(const Tensor& zero) {
 }
 
 void check_scaled(const BindContext& bind, int64_t channels) {
-  for (const int i : {1, 6, 7}) {
+  for (const int i : {QLinearConv::x_scale, QLinearConv::y_scale, QLinearConv::y_zero}) {
     if (bind.in_size(i) != 1)
       throw Error(ErrorCode::run_failed,
                   "the scales and zero points of X and Y must be one value each");
   }
-  const int64_t scales = bind.in_size(4);
+  const int64_t scales = bind.in_size(QLinearConv::w_scale);
   if (scales != 1 && scales != channels) {
     throw Error(ErrorCode::run_failed,
                 fmt::format("the scale of W must be one value or one for each of the {} "
@@ -233,34 +251,34 @@ kernels::ConvInt8 byte_job(const RunContext& run, const Operands& o, const ByteW
   return job;
 }
 
-// How the bytes of input `addend` are added.
-kernels::ByteSum read_sum(const PrepareContext& ctx) {
-  const auto scales = ctx.attr_floats("sum_scales").value_or(std::vector<float>());
-  const auto zeros = ctx.attr_ints("sum_zeros").value_or(std::vector<int64_t>());
-  if (scales.size() != 3 || zeros.size() != 3)
+// How the bytes of the addend are added.
+kernels::ByteSum sum_of(const PrepareContext& ctx, const QLinearConv& conv) {
+  if (conv.scales.size() != 3)
     ctx.fail(ErrorCode::internal, "a sum of bytes needs three scales and zero points");
-  const auto part = [&](size_t i, ElementType type) {
-    return kernels::ByteScale{type, scales[i], static_cast<int32_t>(zeros[i])};
+  const auto part = [&](QLinearConv::Summand i, ElementType type) {
+    return kernels::ByteScale{type, conv.scales[i].scale, conv.scales[i].zero};
   };
-  const ElementType type = ctx.in_type(addend).element;
-  return {part(0, ctx.in_type(7).element), part(1, type), part(2, type),
-          ctx.attr_int("relu", 0) != 0};
+  const ElementType type = ctx.in_element(QLinearConv::addend);
+  return {part(QLinearConv::convolution, ctx.in_element(QLinearConv::y_zero)),
+          part(QLinearConv::added, type), part(QLinearConv::sum, type), conv.relu};
 }
 
 // Scales have room for whole panels.
 void run_bytes(RunContext& run, const State& s, const kernels::ByteSum& sum,
                const ByteWeights& weights) {
   auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
-  const float x = *run.in<float>(1), y = *run.in<float>(6);
-  for (int64_t i = 0; i < s.shape.out_channels; ++i)
-    scale[i] = x * run.in<float>(4)[run.in_size(4) == 1 ? 0 : i] / y;
+  const float x = *run.in<float>(QLinearConv::x_scale), y = *run.in<float>(QLinearConv::y_scale);
+  const float* of_weights = run.in<float>(QLinearConv::w_scale);
+  const bool is_one = run.in_size(QLinearConv::w_scale) == 1;
+  for (int64_t i = 0; i < s.shape.out_channels; ++i) scale[i] = x * of_weights[is_one ? 0 : i] / y;
   std::fill(scale + s.shape.out_channels, scale + kernels::conv_int8_nhwc_channels(s.shape), 0.0f);
   kernels::ConvInt8 job = byte_job(run, scaled, weights);
-  job.bias = run.has_input(8) ? run.in<int32_t>(8) : nullptr;
+  job.bias = run.has_input(QLinearConv::bias) ? run.in<int32_t>(QLinearConv::bias) : nullptr;
   job.scale = scale;
-  job.y_type = run.out_type(0), job.zero = byte_at(run.in_type(7), run.data(7), 0);
+  job.y_type = run.out_type(0);
+  job.zero = byte_at(run.in_type(QLinearConv::y_zero), run.data(QLinearConv::y_zero), 0);
   job.y = run.out_data(0);
-  if (run.has_input(addend)) job.addend = run.data(addend), job.sum = sum;
+  if (run.has_input(QLinearConv::addend)) job.addend = run.data(QLinearConv::addend), job.sum = sum;
   if (s.shape.nhwc) {
     kernels::conv_int8_nhwc(s.shape, job, scratch_at(run, s.scratch), run.pool());
   } else {
@@ -280,7 +298,8 @@ std::unique_ptr<Step> prepare_bytes(const Window& window, int64_t group, bool la
         check_scaled(bind, s.shape.out_channels);
         if (bind.in_size(scaled.x_zero) != 1)
           throw Error(ErrorCode::run_failed, "the zero point of X must be one value");
-        if (bind.has_input(addend) && !std::ranges::equal(bind.in_shape(addend), bind.out_shape(0)))
+        if (bind.has_input(QLinearConv::addend) &&
+            !std::ranges::equal(bind.in_shape(QLinearConv::addend), bind.out_shape(0)))
           throw Error(ErrorCode::internal, "what is added must have the output's shape");
         s.scale = layout.take(kernels::conv_int8_nhwc_channels(s.shape) * 4);
         s.scratch =
@@ -335,7 +354,7 @@ std::unique_ptr<Step> prepare_plain(PrepareContext& ctx) {
                               weights_at_run(run, s, plain, packed), run.out<int32_t>(0), nullptr,
                               scratch_at(run, s.scratch), run.pool());
       });
-  if (packed) step->traits().unread_inputs = {1};
+  if (packed) step->traits().unread_inputs = {plain.w};
   return step;
 }
 
@@ -352,32 +371,34 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
         ScratchPlanner layout;
         bind_conv(bind, s, scaled, window, group, has, layout);
         check_scaled(bind, s.shape.out_channels);
-        const int64_t scales = bind.in_size(4);
+        const int64_t scales = bind.in_size(QLinearConv::w_scale);
         s.scale_each = scales != 1;
         s.scale = layout.take(scales * 4);
         bind.need_scratch(layout.bytes());
       },
       [packed](RunContext& run, const State& s) { run_scaled(run, s, packed); });
-  if (packed) step->traits().unread_inputs = {3};
+  if (packed) step->traits().unread_inputs = {scaled.w};
   return step;
 }
 
 std::unique_ptr<Step> prepare_nhwc(PrepareContext& ctx) {
-  const int64_t group = read_group(ctx);
-  const auto weights = pack_bytes(ctx, scaled, group, true);
+  const auto conv = internal::from_node<QLinearConv>(ctx.node());
+  const auto weights = pack_bytes(ctx, scaled, conv.group, true);
   if (weights == nullptr) ctx.fail(ErrorCode::internal, "channels last take constant weights");
-  if (!ctx.has_input(addend))
-    return prepare_bytes(read_window(ctx, WindowKind::convolution), group, true, weights);
-  auto step =
-      prepare_bytes(read_window(ctx, WindowKind::convolution), group, true, weights, read_sum(ctx));
-  step->traits().in_place = {{0, addend}};
+  if (!ctx.has_input(QLinearConv::addend))
+    return prepare_bytes(conv.window, conv.group, true, weights);
+  auto step = prepare_bytes(conv.window, conv.group, true, weights, sum_of(ctx, conv));
+  step->traits().in_place = {{0, QLinearConv::addend}};
   return step;
 }
 
 constexpr Operator operators[] = {
-    {.name = "ConvInteger", .infer = infer<0, 1, -1>, .prepare = prepare_plain},
-    {.name = "QLinearConv", .infer = infer<0, 3, 7>, .prepare = prepare_scaled},
-    {.name = "QLinearConv", .domain = "sardonyx", .infer = infer<0, 3, 7>, .prepare = prepare_nhwc},
+    {.name = "ConvInteger", .infer = infer_plain, .prepare = prepare_plain},
+    {.name = QLinearConv::name, .infer = infer_scaled, .prepare = prepare_scaled},
+    {.name = QLinearConv::name,
+     .domain = internal::domain,
+     .infer = infer_nhwc,
+     .prepare = prepare_nhwc},
 };
 
 }  // namespace

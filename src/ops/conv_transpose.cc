@@ -1,9 +1,6 @@
-// ConvTranspose, as convolutions whose outputs are put together, or, where W is no constant, there
-// are groups or dilations, as a matrix product that makes columns, and their sum into images. And
-// its fused form (domain "sardonyx", for what runs as convolutions; see
-// ops/families/conv_transpose.h): inputs X, W, B?, nothing, and a constant factor for the weights
-// of each output channel?; attribute nhwc: X and Y are N x spatial x C. With channels
-// last, and nothing fused, depthwise ones have a form as well.
+// ConvTranspose, as convolutions whose outputs are joined, or, where W is no constant, there are
+// groups or dilations, as a matrix product that makes columns, and their sum into images. And its
+// internal form.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -17,48 +14,30 @@
 #include "ops/families/packed_conv.h"
 #include "ops/families/product.h"
 #include "ops/families/window.h"
+#include "ops/internal/products.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
+using internal::ConvTranspose;
 using kernels::ConvParams;
 
-struct Settings {
-  Window window;
-  int64_t group = 1;
-  std::vector<int64_t> output_padding, output_shape;
-
-  // Early files list batch and channels too: the spatial sizes are the last ones.
-  int64_t asked(size_t axis, size_t spatial) const {
-    return output_shape[axis + output_shape.size() - spatial];
-  }
-  int64_t extra(size_t axis) const { return output_padding.empty() ? 0 : output_padding[axis]; }
-  bool same() const {
-    return window.auto_pad == Window::AutoPad::same_upper ||
-           window.auto_pad == Window::AutoPad::same_lower;
-  }
-};
-
-Settings read_settings(const NodeView& node) {
-  Settings settings;
-  settings.window = read_window(node, WindowKind::convolution);
-  settings.group = node.attr_int("group", 1);
-  if (settings.group < 1) node.fail("group must be at least 1; got {}", settings.group);
-  settings.output_padding = node.attr_ints("output_padding").value_or(std::vector<int64_t>());
-  settings.output_shape = node.attr_ints("output_shape").value_or(std::vector<int64_t>());
-  for (const int64_t value : settings.output_padding) {
-    if (value < 0 || value > INT32_MAX)
-      node.fail("every entry of 'output_padding' must be in [0, {}]; got {}", INT32_MAX, value);
-  }
-  for (const int64_t value : settings.output_shape) {
-    if (value < 0 || value > INT32_MAX)
-      node.fail("every entry of 'output_shape' must be in [0, {}]; got {}", INT32_MAX, value);
-  }
-  return settings;
+// Early files list batch and channels too: the spatial sizes are the last ones.
+int64_t asked_size(const ConvTranspose& conv, size_t axis, size_t spatial) {
+  return conv.output_shape[axis + conv.output_shape.size() - spatial];
 }
 
-void check_rank(const NodeView& node, const Settings& settings, size_t spatial) {
+int64_t extra_size(const ConvTranspose& conv, size_t axis) {
+  return conv.output_padding.empty() ? 0 : conv.output_padding[axis];
+}
+
+bool pads_to_same(const ConvTranspose& conv) {
+  return conv.window.auto_pad == Window::AutoPad::same_upper ||
+         conv.window.auto_pad == Window::AutoPad::same_lower;
+}
+
+void check_rank(const NodeView& node, const ConvTranspose& settings, size_t spatial) {
   check_window_rank(node, settings.window, static_cast<int64_t>(spatial));
   if (!settings.output_padding.empty() && settings.output_padding.size() != spatial) {
     node.fail("'output_padding' must have {} entries, one for each spatial axis; got {}", spatial,
@@ -72,14 +51,15 @@ void check_rank(const NodeView& node, const Settings& settings, size_t spatial) 
 }
 
 // Size along one axis before anything is cropped.
-Dim full_size(const Settings& s, size_t i, const Dim& in, const Dim& kernel) {
-  return Dim(s.window.stride(i)) * (in - 1) + Dim(s.extra(i)) +
+Dim full_size(const ConvTranspose& s, size_t i, const Dim& in, const Dim& kernel) {
+  return Dim(s.window.stride(i)) * (in - 1) + Dim(extra_size(s, i)) +
          (kernel - 1) * Dim(s.window.dilation(i)) + 1;
 }
 
-Dim output_size(const Settings& s, size_t spatial, size_t i, const Dim& in, const Dim& kernel) {
-  if (!s.output_shape.empty()) return Dim(s.asked(i, spatial));
-  if (s.same()) return in * Dim(s.window.stride(i));
+Dim output_size(const ConvTranspose& s, size_t spatial, size_t i, const Dim& in,
+                const Dim& kernel) {
+  if (!s.output_shape.empty()) return Dim(asked_size(s, i, spatial));
+  if (pads_to_same(s)) return in * Dim(s.window.stride(i));
   const Dim size =
       full_size(s, i, in, kernel) - Dim(s.window.pad_begin(i)) - Dim(s.window.pad_end(i));
   const auto low = size.lower();
@@ -87,10 +67,10 @@ Dim output_size(const Settings& s, size_t spatial, size_t i, const Dim& in, cons
 }
 
 void infer(InferContext& ctx) {
-  const Settings settings = read_settings(ctx);
-  const auto x = channels_first(ctx, ctx.shape(0));
-  const auto& w = ctx.shape(1);
-  if (!x || !w) return ctx.set(0, ValueType::tensor(ctx.element(0)));
+  const ConvTranspose settings = internal::conv_transpose_of(ctx);
+  const auto x = channels_first(ctx.shape(ConvTranspose::x), settings.nhwc);
+  const auto& w = ctx.shape(ConvTranspose::w);
+  if (!x || !w) return ctx.set(0, ValueType::tensor(ctx.element(ConvTranspose::x)));
   if (x->size() < 3 || x->size() != w->size()) {
     ctx.fail("X and W must have the same rank, at least 3; got {} and {}", ir::to_string(*x),
              ir::to_string(*w));
@@ -101,7 +81,7 @@ void infer(InferContext& ctx) {
   const Dim channels = (*w)[1] * Dim(settings.group);
   if (const auto c = (*w)[0].value(); c && *c % settings.group != 0)
     ctx.fail("the {} channels must be divisible by group {}", *c, settings.group);
-  if (const auto count = ctx.type(2).element_count())
+  if (const auto count = ctx.type(ConvTranspose::bias).element_count())
     ctx.require_equal(*count, channels, "the bias must have one value for each output channel");
   Dims y{(*x)[0], channels};
   for (size_t i = 0; i + 2 < x->size(); ++i) {
@@ -110,7 +90,7 @@ void infer(InferContext& ctx) {
                         "kernel_shape must be that of W");
     y.push_back(output_size(settings, x->size() - 2, i, (*x)[i + 2], (*w)[i + 2]));
   }
-  ctx.set(0, ctx.element(0), in_layout(ctx, std::move(y)));
+  ctx.set(0, ctx.element(ConvTranspose::x), in_layout(std::move(y), settings.nhwc));
 }
 
 // Sizes of images as N x C x spatial.
@@ -121,9 +101,10 @@ Shape images(std::span<const int64_t> sizes, bool nhwc) {
 }
 
 // `in` and `out` are those of X and Y; channels too.
-ConvParams shape_at_bind(const BindContext& bind, const Settings& s, bool nhwc = false) {
-  const Shape x = images(bind.in_shape(0), nhwc), y = images(bind.out_shape(0), nhwc);
-  const auto w = bind.in_shape(1);
+ConvParams shape_at_bind(const BindContext& bind, const ConvTranspose& s, bool nhwc = false) {
+  const Shape x = images(bind.in_shape(ConvTranspose::x), nhwc),
+              y = images(bind.out_shape(0), nhwc);
+  const auto w = bind.in_shape(ConvTranspose::w);
   if (x.size() > ConvParams::max_rank + 2) {
     throw Error(
         ErrorCode::unsupported,
@@ -142,9 +123,9 @@ ConvParams shape_at_bind(const BindContext& bind, const Settings& s, bool nhwc =
     shape.in[i] = x[i + 2], shape.out[i] = y[i + 2], shape.kernel[i] = w[i + 2];
     shape.stride[i] = s.window.stride(i), shape.dilation[i] = s.window.dilation(i);
     shape.pad_begin[i] = s.window.pad_begin(i);
-    if (s.output_shape.empty() && !s.same()) continue;
-    const int64_t full =
-        shape.stride[i] * (x[i + 2] - 1) + s.extra(i) + (w[i + 2] - 1) * shape.dilation[i] + 1;
+    if (s.output_shape.empty() && !pads_to_same(s)) continue;
+    const int64_t full = shape.stride[i] * (x[i + 2] - 1) + extra_size(s, i) +
+                         (w[i + 2] - 1) * shape.dilation[i] + 1;
     const int64_t total = std::max<int64_t>(0, full - y[i + 2]);
     shape.pad_begin[i] =
         s.window.auto_pad == Window::AutoPad::same_upper ? total / 2 : total - total / 2;
@@ -161,33 +142,31 @@ std::string_view refuses_weights(const Tensor* w) {
 }
 
 // Channels, group, kernel, strides and dilations.
-ConvParams shape_of_weights(const NodeView& node, const Tensor& w) {
+ConvParams shape_of_weights(const ConvTranspose& conv, const Tensor& w) {
   ConvParams shape;
   shape.rank = static_cast<int>(w.rank()) - 2;
-  shape.group = node.attr_int("group", 1);
+  shape.group = conv.group;
   shape.in_channels = w.shape()[0];
   shape.out_channels = w.shape()[1] * shape.group;
   std::copy(w.shape().begin() + 2, w.shape().end(), shape.kernel.begin());
-  const auto take = [&](std::string_view name, ConvParams::Dims& to) {
-    const auto list = node.attr_ints(name);
-    if (list && list->size() == static_cast<size_t>(shape.rank))
-      std::ranges::copy(*list, to.begin());
+  const auto take = [&](const std::vector<int64_t>& list, ConvParams::Dims& to) {
+    if (list.size() == static_cast<size_t>(shape.rank)) std::ranges::copy(list, to.begin());
   };
-  take("strides", shape.stride);
-  take("dilations", shape.dilation);
+  take(conv.window.strides, shape.stride);
+  take(conv.window.dilations, shape.dilation);
   return shape;
 }
 
 }  // namespace
 
-std::string_view refuses_phases(const NodeView& node, const Tensor* w) {
+std::string_view refuses_phases(const ConvTranspose& conv, const Tensor* w) {
   const std::string_view reason = refuses_weights(w);
-  return reason.empty() ? kernels::refuses_transposed(shape_of_weights(node, *w)) : reason;
+  return reason.empty() ? kernels::refuses_transposed(shape_of_weights(conv, *w)) : reason;
 }
 
-std::string_view refuses_depthwise(const NodeView& node, const Tensor* w) {
+std::string_view refuses_depthwise(const ConvTranspose& conv, const Tensor* w) {
   const std::string_view reason = refuses_weights(w);
-  return reason.empty() ? kernels::refuses_depthwise_transposed(shape_of_weights(node, *w))
+  return reason.empty() ? kernels::refuses_depthwise_transposed(shape_of_weights(conv, *w))
                         : reason;
 }
 
@@ -203,29 +182,30 @@ struct PhasesState {
 
 // The constant weights, packed as `shape` says.
 std::shared_ptr<const Pack<Tensor>> pack_weights(PrepareContext& ctx, const ConvParams& shape) {
-  const Tensor& w = *ctx.constant(1);
-  const Tensor factors = weight_factors(ctx, 4, shape.out_channels);
+  const Tensor& w = *ctx.constant(ConvTranspose::w);
+  const Tensor factors = weight_factors(ctx, ConvTranspose::factors, shape.out_channels);
   std::string format =
       fmt::format("transposed {} {}", to_string(w.shape()), name_of(w.element_type()));
   for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i)
     format += fmt::format(" {}", shape.stride[i]);
   format += (shape.nhwc ? " last" : "") + factor_mark(factors);
   const int64_t bytes = kernels::transposed_packed_size(shape);
-  return ctx.packed<Tensor>(1, format, bytes, [w, factors, shape, bytes](ThreadPool& pool) {
-    const Tensor values = as_floats(w, pool);
-    Tensor made(ElementType::uint8, Shape{bytes});
-    kernels::pack_transposed_weights(
-        shape, values.elements<float>().data(),
-        factors.size() == 0 ? nullptr : factors.elements<float>().data(), made.mutable_data(),
-        &pool);
-    return made;
-  });
+  return ctx.packed<Tensor>(ConvTranspose::w, format, bytes,
+                            [w, factors, shape, bytes](ThreadPool& pool) {
+                              const Tensor values = as_floats(w, pool);
+                              Tensor made(ElementType::uint8, Shape{bytes});
+                              kernels::pack_transposed_weights(
+                                  shape, values.elements<float>().data(),
+                                  factors.size() == 0 ? nullptr : factors.elements<float>().data(),
+                                  made.mutable_data(), &pool);
+                              return made;
+                            });
 }
 
-std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const Settings& settings) {
-  const auto w = ctx.constant(1)->shape();
+std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const ConvTranspose& settings) {
+  const auto w = ctx.constant(ConvTranspose::w)->shape();
   ConvParams format;
-  format.nhwc = is_nhwc_form(ctx);
+  format.nhwc = settings.nhwc;
   format.rank = static_cast<int>(w.size()) - 2;
   format.in_channels = w[0], format.out_channels = w[1];
   for (size_t i = 0; i < static_cast<size_t>(format.rank); ++i)
@@ -236,30 +216,32 @@ std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const Settings& settin
       [settings, format](BindContext& bind, PhasesState& s) {
         ScratchPlanner layout;
         s.shape = shape_at_bind(bind, settings, format.nhwc);
-        for (const int i : {0, 2}) s.wide.plan_in(bind, i, ElementType::float32, layout);
+        for (const int i : {ConvTranspose::x, ConvTranspose::bias})
+          s.wide.plan_in(bind, i, ElementType::float32, layout);
         s.wide.plan_out(bind, 0, ElementType::float32, layout);
         s.scratch = layout.take(kernels::transposed_scratch_bytes(s.shape, bind.threads()));
         bind.need_scratch(layout.bytes());
       },
-      [packed, epilogue = read_epilogue(ctx)](RunContext& run, const PhasesState& s) {
+      [packed, epilogue = settings.activation.epilogue()](RunContext& run, const PhasesState& s) {
         kernels::Epilogue with_bias = epilogue;
-        with_bias.bias = s.wide.in<float>(run, 2);
-        kernels::transposed_run(s.shape, s.wide.in<float>(run, 0), packed->get(run.pool()).data(),
-                                s.wide.out<float>(run, 0), with_bias, scratch_at(run, s.scratch),
-                                run.pool());
+        with_bias.bias = s.wide.in<float>(run, ConvTranspose::bias);
+        kernels::transposed_run(s.shape, s.wide.in<float>(run, ConvTranspose::x),
+                                packed->get(run.pool()).data(), s.wide.out<float>(run, 0),
+                                with_bias, scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
-  step->traits().unread_inputs = {1, 4};
+  step->traits().unread_inputs = {ConvTranspose::w, ConvTranspose::factors};
   return step;
 }
 
 // --- Depthwise, channels last --------------------------------------------------------------------
 
-std::unique_ptr<Step> prepare_depthwise(PrepareContext& ctx, const Settings& settings) {
-  const Tensor& w = *ctx.constant(1);
+std::unique_ptr<Step> prepare_depthwise(PrepareContext& ctx, const ConvTranspose& settings) {
+  const Tensor& w = *ctx.constant(ConvTranspose::w);
   const int64_t bytes = w.size() * static_cast<int64_t>(sizeof(float));
   const auto packed = ctx.packed<Tensor>(
-      1, fmt::format("transposed depthwise {} {}", to_string(w.shape()), name_of(w.element_type())),
+      ConvTranspose::w,
+      fmt::format("transposed depthwise {} {}", to_string(w.shape()), name_of(w.element_type())),
       bytes, [w](ThreadPool& pool) {
         const Tensor values = as_floats(w, pool);
         Tensor made(ElementType::float32, Shape{w.size()});
@@ -273,17 +255,19 @@ std::unique_ptr<Step> prepare_depthwise(PrepareContext& ctx, const Settings& set
       [settings](BindContext& bind, PhasesState& s) {
         ScratchPlanner layout;
         s.shape = shape_at_bind(bind, settings, true);
-        for (const int i : {0, 2}) s.wide.plan_in(bind, i, ElementType::float32, layout);
+        for (const int i : {ConvTranspose::x, ConvTranspose::bias})
+          s.wide.plan_in(bind, i, ElementType::float32, layout);
         s.wide.plan_out(bind, 0, ElementType::float32, layout);
         bind.need_scratch(layout.bytes());
       },
       [packed](RunContext& run, const PhasesState& s) {
-        kernels::depthwise_transposed(
-            s.shape, s.wide.in<float>(run, 0), packed->get(run.pool()).elements<float>().data(),
-            s.wide.in<float>(run, 2), s.wide.out<float>(run, 0), run.pool());
+        kernels::depthwise_transposed(s.shape, s.wide.in<float>(run, ConvTranspose::x),
+                                      packed->get(run.pool()).elements<float>().data(),
+                                      s.wide.in<float>(run, ConvTranspose::bias),
+                                      s.wide.out<float>(run, 0), run.pool());
         s.wide.finish<float>(run, 0);
       });
-  step->traits().unread_inputs = {1};
+  step->traits().unread_inputs = {ConvTranspose::w};
   return step;
 }
 
@@ -313,9 +297,9 @@ void run_groups(RunContext& run, const State& s) {
                 out_per_group = shape.out_channels / shape.group;
   int64_t pixels = 1;
   for (int i = 0; i < shape.rank; ++i) pixels *= shape.out[static_cast<size_t>(i)];
-  const T* x = s.wide.in<T>(run, 0);
-  const T* w = s.wide.in<T>(run, 1);
-  const T* bias = s.wide.in<T>(run, 2);
+  const T* x = s.wide.in<T>(run, ConvTranspose::x);
+  const T* w = s.wide.in<T>(run, ConvTranspose::w);
+  const T* bias = s.wide.in<T>(run, ConvTranspose::bias);
   T* y = s.wide.out<T>(run, 0);
   T* columns = reinterpret_cast<T*>(scratch_at(run, s.columns));
   for (int64_t n = 0; n < shape.batch; ++n) {
@@ -331,15 +315,15 @@ void run_groups(RunContext& run, const State& s) {
   s.wide.finish<T>(run, 0);
 }
 
-std::unique_ptr<Step> prepare_columns(const Settings& settings, ElementType compute) {
+std::unique_ptr<Step> prepare_columns(const ConvTranspose& settings, ElementType compute) {
   return make_step<State>(
       "conv_transpose.columns",
       [settings, compute](BindContext& bind, State& s) {
         ScratchPlanner layout;
         s.shape = shape_at_bind(bind, settings);
         s.wide.plan(bind, compute, layout);
-        s.rows = count_of(bind.in_shape(1).subspan(1));
-        s.positions = count_of(bind.in_shape(0).subspan(2));
+        s.rows = count_of(bind.in_shape(ConvTranspose::w).subspan(1));
+        s.positions = count_of(bind.in_shape(ConvTranspose::x).subspan(2));
         const auto columns = checked_mul(s.rows, s.positions);
         if (!columns)
           throw Error(ErrorCode::run_failed, "the columns of this convolution exceed 64-bit sizes");
@@ -358,23 +342,23 @@ std::unique_ptr<Step> prepare_columns(const Settings& settings, ElementType comp
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const ElementType type = ctx.in_element(0), compute = compute_type(type);
+  const ElementType type = ctx.in_element(ConvTranspose::x), compute = compute_type(type);
   if (!computes_in_float(type) && type != ElementType::float64)
     ctx.fail(ErrorCode::unsupported, "no convolution of {}", name_of(type));
-  const Settings settings = read_settings(ctx);
-  const std::string_view reason = refuses_phases(ctx, ctx.constant(1));
+  const ConvTranspose settings = internal::conv_transpose_of(ctx);
+  const std::string_view reason = refuses_phases(settings, ctx.constant(ConvTranspose::w));
   if (reason.empty()) return prepare_phases(ctx, settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
-  if (is_nhwc_form(ctx) && refuses_depthwise(ctx, ctx.constant(1)).empty())
+  if (settings.nhwc && refuses_depthwise(settings, ctx.constant(ConvTranspose::w)).empty())
     return prepare_depthwise(ctx, settings);
-  if (!ctx.node().domain.empty())
+  if (ir::is_internal(ctx.node()))
     ctx.fail(ErrorCode::internal, "the fused form must run as convolutions");
   return prepare_columns(settings, compute);
 }
 
 constexpr Operator operators[] = {
-    {.name = "ConvTranspose", .infer = infer, .prepare = prepare},
-    {.name = "ConvTranspose", .domain = "sardonyx", .infer = infer, .prepare = prepare},
+    {.name = ConvTranspose::name, .infer = infer, .prepare = prepare},
+    {.name = ConvTranspose::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
 };
 
 }  // namespace

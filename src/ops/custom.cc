@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "ir/internal_domain.h"
 #include "ir/tensor.h"
 #include "schema/type_id.h"
 
@@ -361,7 +362,7 @@ constexpr Operator outside = {
     .name = "", .domain = "", .infer = infer, .prepare = prepare, .upgrade = nullptr};
 
 bool is_ours(std::string_view domain) {
-  return domain.empty() || domain == "sardonyx" || domain.starts_with("ai.onnx");
+  return domain.empty() || domain == ir::internal_domain || domain.starts_with("ai.onnx");
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ int64_t read_offset_group(const NodeView& node) {
 
 void infer(InferContext& ctx) {
   const int64_t groups = read_offset_group(ctx);
-  auto shape = conv_output(ctx, 0, 1, 3);
+  auto shape = conv_output(ctx, read_window(ctx, WindowKind::convolution), read_group(ctx),
+                           {.x = 0, .w = 1, .bias = 3});
   const auto& offset = ctx.shape(2);
   if (!shape) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   const auto& w = ctx.shape(1);

@@ -1,31 +1,22 @@
-// DepthToSpace and SpaceToDepth: channels to blocks of pixels and back; the internal forms (domain
-// "sardonyx", attribute nhwc) on N x H x W x C.
+// DepthToSpace and SpaceToDepth: channels to blocks of pixels and back; and their internal forms.
 #include "ops/families/moving.h"
 #include "ops/families/window.h"
+#include "ops/internal/images.h"
 
 namespace sardonyx::ops {
 namespace {
 
-int64_t block_of(const NodeView& node) {
-  const int64_t block = node.attr_int("blocksize");
-  if (block < 1 || block > INT32_MAX) node.fail("blocksize must be 1 or more; got {}", block);
-  return block;
-}
-
-bool depth_first(const NodeView& node) {
-  const std::string mode = node.attr_string("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") node.fail("mode must be DCR or CRD; got '{}'", mode);
-  return mode == "DCR";
-}
+using internal::DepthMode;
+using internal::DepthToSpace;
+using internal::SpaceToDepth;
 
 // N x C x H x W, whatever the layout.
 std::optional<Dims> image(InferContext& ctx) {
   const auto& in = ctx.shape(0);
   if (in && in->size() != 4)
     ctx.fail("the input must have rank 4, N x C x H x W; it has {}", in->size());
-  depth_first(ctx);
   if (!in) ctx.set(0, ctx.element(0), ctx.unknown_shape(4));
-  return channels_first(ctx, in);
+  return channels_first(in, ir::is_internal(ctx.node()));
 }
 
 Dim divided(InferContext& ctx, const Dim& size, const Dim& by, std::string_view what) {
@@ -36,29 +27,33 @@ Dim divided(InferContext& ctx, const Dim& size, const Dim& by, std::string_view 
 }
 
 void infer_depth_to_space(InferContext& ctx) {
-  const Dim block = block_of(ctx);
+  const Dim block = internal::depth_to_space_of(ctx).blocksize;
   const auto in = image(ctx);
   if (!in) return;
   const Dim depth =
       divided(ctx, (*in)[1], block * block, "the channels must be a multiple of blocksize squared");
-  ctx.set(0, ctx.element(0), in_layout(ctx, {(*in)[0], depth, (*in)[2] * block, (*in)[3] * block}));
+  ctx.set(0, ctx.element(0),
+          in_layout({(*in)[0], depth, (*in)[2] * block, (*in)[3] * block},
+                    ir::is_internal(ctx.node())));
 }
 
 void infer_space_to_depth(InferContext& ctx) {
-  const Dim block = block_of(ctx);
+  const Dim block = internal::space_to_depth_of(ctx).blocksize;
   const auto in = image(ctx);
   if (!in) return;
   const Dim height = divided(ctx, (*in)[2], block, "the height must be a multiple of blocksize");
   const Dim width = divided(ctx, (*in)[3], block, "the width must be a multiple of blocksize");
-  ctx.set(0, ctx.element(0), in_layout(ctx, {(*in)[0], (*in)[1] * block * block, height, width}));
+  ctx.set(
+      0, ctx.element(0),
+      in_layout({(*in)[0], (*in)[1] * block * block, height, width}, ir::is_internal(ctx.node())));
 }
 
 std::unique_ptr<Step> prepare_depth_to_space(PrepareContext& ctx) {
-  return make_copy_step(
-      ctx, "depth_to_space.strided",
-      [block = block_of(ctx), depth_first = depth_first(ctx)](const BindContext& bind) {
-        return kernels::plan_depth_to_space(bind.in_shape(0), block, depth_first);
-      });
+  return make_copy_step(ctx, "depth_to_space.strided",
+                        [op = internal::depth_to_space_of(ctx)](const BindContext& bind) {
+                          return kernels::plan_depth_to_space(bind.in_shape(0), op.blocksize,
+                                                              op.mode == DepthMode::DCR);
+                        });
 }
 
 // The output as [n, c, block row, block column, h, w]: channels before blocks.
@@ -72,12 +67,12 @@ kernels::StridedCopy plan_channels_first(const BindContext& bind, int64_t block)
 }
 
 std::unique_ptr<Step> prepare_space_to_depth(PrepareContext& ctx) {
-  return make_copy_step(
-      ctx, "space_to_depth.strided",
-      [block = block_of(ctx), depth_first = depth_first(ctx)](const BindContext& bind) {
-        return depth_first ? kernels::plan_space_to_depth(bind.in_shape(0), block)
-                           : plan_channels_first(bind, block);
-      });
+  return make_copy_step(ctx, "space_to_depth.strided",
+                        [op = internal::space_to_depth_of(ctx)](const BindContext& bind) {
+                          return op.mode == DepthMode::DCR
+                                     ? kernels::plan_space_to_depth(bind.in_shape(0), op.blocksize)
+                                     : plan_channels_first(bind, op.blocksize);
+                        });
 }
 
 // --- Channels last -------------------------------------------------------------------------------
@@ -100,32 +95,31 @@ kernels::StridedCopy plan_nhwc(const BindContext& bind, int64_t block, bool bloc
                                bind.in_size(0), bind.out_size(0));
 }
 
-std::unique_ptr<Step> prepare_nhwc(PrepareContext& ctx, std::string kernel, bool to_space) {
-  return make_copy_step(
-      ctx, std::move(kernel),
-      [block = block_of(ctx), depth_first = depth_first(ctx), to_space](const BindContext& bind) {
-        return plan_nhwc(bind, block, depth_first, to_space);
-      });
+std::unique_ptr<Step> prepare_depth_to_space_nhwc(PrepareContext& ctx) {
+  return make_copy_step(ctx, "depth_to_space.nhwc",
+                        [op = internal::depth_to_space_of(ctx)](const BindContext& bind) {
+                          return plan_nhwc(bind, op.blocksize, op.mode == DepthMode::DCR, true);
+                        });
 }
 
-std::unique_ptr<Step> prepare_depth_to_space_nhwc(PrepareContext& ctx) {
-  return prepare_nhwc(ctx, "depth_to_space.nhwc", true);
-}
 std::unique_ptr<Step> prepare_space_to_depth_nhwc(PrepareContext& ctx) {
-  return prepare_nhwc(ctx, "space_to_depth.nhwc", false);
+  return make_copy_step(ctx, "space_to_depth.nhwc",
+                        [op = internal::space_to_depth_of(ctx)](const BindContext& bind) {
+                          return plan_nhwc(bind, op.blocksize, op.mode == DepthMode::DCR, false);
+                        });
 }
 
 constexpr Operator operators[] = {
-    {.name = "DepthToSpace", .infer = infer_depth_to_space, .prepare = prepare_depth_to_space},
-    {.name = "DepthToSpace",
-     .domain = "sardonyx",
+    {.name = DepthToSpace::name, .infer = infer_depth_to_space, .prepare = prepare_depth_to_space},
+    {.name = DepthToSpace::name,
+     .domain = internal::domain,
      .infer = infer_depth_to_space,
      .prepare = prepare_depth_to_space_nhwc},
-    {.name = "SpaceToDepth",
-     .domain = "sardonyx",
+    {.name = SpaceToDepth::name,
+     .domain = internal::domain,
      .infer = infer_space_to_depth,
      .prepare = prepare_space_to_depth_nhwc},
-    {.name = "SpaceToDepth", .infer = infer_space_to_depth, .prepare = prepare_space_to_depth},
+    {.name = SpaceToDepth::name, .infer = infer_space_to_depth, .prepare = prepare_space_to_depth},
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
-// Gradient, which autodiff/gradient.cc replaces by the nodes that compute it, and SumLike (domain
-// "sardonyx"): a gradient summed over what its value was broadcast along.
+// Gradient, which autodiff/gradient.cc replaces by the nodes that compute it, and the internal
+// SumLike.
 #include "kernels/rows/reduce.h"
 
+#include "ops/internal/checks.h"
+#include "ops/internal/node.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
+using internal::SumLike;
 using kernels::ReducePlan;
 
 // The type of each value that is derived for.
@@ -21,10 +24,11 @@ void infer_gradient(InferContext& ctx) {
 }
 
 void infer_sum(InferContext& ctx) {
-  if (ctx.element(0) != ctx.element(1))
-    ctx.fail("both inputs must have one type; they are {} and {}", ctx.type(0).to_string(),
-             ctx.type(1).to_string());
-  ctx.set(0, ctx.type(1));
+  internal::from_node<SumLike>(ctx.node());
+  const ValueType &x = ctx.type(SumLike::x), &like = ctx.type(SumLike::like);
+  if (x.element != like.element)
+    ctx.fail("both inputs must have one type; they are {} and {}", x.to_string(), like.to_string());
+  ctx.set(0, like);
 }
 
 struct State {
@@ -32,7 +36,7 @@ struct State {
 };
 
 void plan_sum(BindContext& bind, State& s) {
-  const auto from = bind.in_shape(0), to = bind.in_shape(1);
+  const auto from = bind.in_shape(SumLike::x), to = bind.in_shape(SumLike::like);
   std::vector<int64_t> axes;
   bool fits = to.size() <= from.size() && from.size() <= ReducePlan::max_rank;
   for (size_t i = 0; fits && i < from.size(); ++i) {
@@ -49,19 +53,20 @@ void plan_sum(BindContext& bind, State& s) {
 }
 
 std::unique_ptr<Step> prepare_sum(PrepareContext& ctx) {
-  const ElementType type = ctx.in_element(0);
+  const ElementType type = ctx.in_element(SumLike::x);
   if (!kernels::supports(kernels::ReduceOp::sum, type))
     ctx.fail(ErrorCode::unsupported, "no sum of {}", name_of(type));
   auto step = make_step<State>("sum_like", plan_sum, [type](RunContext& run, const State& s) {
-    kernels::reduce(kernels::ReduceOp::sum, type, s.plan, run.data(0), run.out_data(0), run.pool());
+    kernels::reduce(kernels::ReduceOp::sum, type, s.plan, run.data(SumLike::x), run.out_data(0),
+                    run.pool());
   });
-  step->traits().unread_inputs = {1};
+  step->traits().unread_inputs = {SumLike::like};
   return step;
 }
 
 constexpr Operator operators[] = {
     {.name = "Gradient", .domain = "ai.onnx.preview.training", .infer = infer_gradient},
-    {.name = "SumLike", .domain = "sardonyx", .infer = infer_sum, .prepare = prepare_sum},
+    {.name = SumLike::name, .domain = internal::domain, .infer = infer_sum, .prepare = prepare_sum},
 };
 
 }  // namespace

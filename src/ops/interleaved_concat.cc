@@ -1,14 +1,16 @@
-// InterleavedConcat (domain "sardonyx"): float32 images with channels last, joined along their
-// channels, which are then interleaved: seen as [groups, C / groups], transposed. Attributes
-// `groups` (2, 4 or 8) and `relu`: 1 where Relu follows.
+// The internal InterleavedConcat.
 #include <algorithm>
 #include <array>
 
 #include "kernels/conv/interleaved_concat.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
+
+using internal::InterleavedConcat;
 
 void infer(InferContext& ctx) {
   std::optional<Dims> y;
@@ -27,21 +29,19 @@ void infer(InferContext& ctx) {
   ctx.set(0, ctx.element(0), std::move(*y));
 }
 
-constexpr size_t most = 16;  // images
-
 struct State {
   int64_t pixels = 0;
 };
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
-  const int64_t groups = ctx.attr_int("groups", 0);
-  const bool relu = ctx.attr_int("relu", 0) != 0;
+  constexpr size_t most = InterleavedConcat::max_images;
+  const auto [groups, relu] = internal::from_node<InterleavedConcat>(ctx.node());
   if (!kernels::can_interleave(groups) || ctx.input_count() > static_cast<int>(most) ||
       ctx.in_element(0) != ElementType::float32)
     ctx.fail(ErrorCode::unsupported, "images cannot be joined and interleaved out so");
   return make_step<State>(
       "concat.interleaved",
-      [groups](BindContext& bind, State& s) {
+      [groups = groups](BindContext& bind, State& s) {
         const auto y = bind.out_shape(0);
         if (y.back() % groups != 0)
           throw Error(ErrorCode::run_failed, "channels cannot be interleaved out evenly");
@@ -49,7 +49,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
         bind.need_scratch(kernels::interleaved_concat_floats(y.back(), bind.threads()) *
                           static_cast<int64_t>(sizeof(float)));
       },
-      [groups, relu](RunContext& run, const State& s) {
+      [groups = groups, relu = relu](RunContext& run, const State& s) {
         std::array<kernels::JoinedImage, most> images;
         const auto count = static_cast<size_t>(run.input_count());
         for (size_t i = 0; i < count; ++i) {
@@ -63,7 +63,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "InterleavedConcat", .domain = "sardonyx", .infer = infer, .prepare = prepare},
+    {.name = InterleavedConcat::name,
+     .domain = internal::domain,
+     .infer = infer,
+     .prepare = prepare},
 };
 
 }  // namespace

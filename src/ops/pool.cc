@@ -1,5 +1,5 @@
-// MaxPool, AveragePool and LpPool; MaxPool (of bytes too) and AveragePool of float32 also in the
-// internal form (domain "sardonyx", attribute nhwc) on N x spatial x C.
+// MaxPool, AveragePool and LpPool; and the internal forms of MaxPool (of bytes too) and of
+// AveragePool of float32.
 #include "kernels/pool/pool.h"
 
 #include <algorithm>
@@ -7,16 +7,19 @@
 
 #include "base/checked.h"
 #include "ops/families/window.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
+using internal::AveragePool;
+using internal::MaxPool;
 using kernels::PoolShape;
 
-void infer(InferContext& ctx) {
-  const Window window = read_window(ctx, WindowKind::pool);
-  const auto x = channels_first(ctx, ctx.shape(0));
+void infer_pool(InferContext& ctx, const Window& window, bool nhwc) {
+  const auto x = channels_first(ctx.shape(0), nhwc);
   const bool indices = ctx.has_output(1);
   if (!x) {
     const auto rank = static_cast<int64_t>(window.kernel.size()) + 2;
@@ -38,7 +41,14 @@ void infer(InferContext& ctx) {
   for (size_t i = 0; i + 2 < x->size(); ++i)
     y.push_back(window_output(window, i, (*x)[i + 2], Dim(window.kernel[i])));
   if (indices) ctx.set(1, ElementType::int64, y);
-  ctx.set(0, ctx.element(0), in_layout(ctx, std::move(y)));
+  ctx.set(0, ctx.element(0), in_layout(std::move(y), nhwc));
+}
+
+void infer(InferContext& ctx) { infer_pool(ctx, read_window(ctx, WindowKind::pool), false); }
+
+template <class Op>
+void infer_nhwc(InferContext& ctx) {
+  infer_pool(ctx, internal::from_node<Op>(ctx.node()).window, true);
 }
 
 // `first` is the first spatial axis: 2, or 1 with channels last.
@@ -90,7 +100,7 @@ std::unique_ptr<Step> prepare_max(PrepareContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_average(PrepareContext& ctx) {
-  const bool include_pad = ctx.attr_int("count_include_pad", 0) != 0;
+  const bool include_pad = internal::average_pool_of(ctx).count_include_pad;
   return pool_step(ctx, "pool.average",
                    [include_pad](RunContext& run, ElementType type, const PoolShape& shape) {
                      kernels::average_pool(type, shape, run.data(0), run.out_data(0), include_pad,
@@ -104,10 +114,10 @@ struct NhwcState {
 };
 
 template <class Run>
-std::unique_ptr<Step> last_step(PrepareContext& ctx, std::string name, Run run) {
+std::unique_ptr<Step> nhwc_step(const Window& window, std::string name, Run run) {
   return make_step<NhwcState>(
       std::move(name),
-      [window = read_window(ctx, WindowKind::pool)](BindContext& bind, NhwcState& s) {
+      [window](BindContext& bind, NhwcState& s) {
         s.shape = shape_at_bind(bind, window, 1);
         s.channels = bind.in_shape(0).back();
       },
@@ -117,18 +127,20 @@ std::unique_ptr<Step> last_step(PrepareContext& ctx, std::string name, Run run) 
 }
 
 std::unique_ptr<Step> prepare_max_nhwc(PrepareContext& ctx) {
-  return last_step(ctx, "pool.max_nhwc", [](RunContext& run, const NhwcState& s) {
+  const auto pool = internal::from_node<MaxPool>(ctx.node());
+  return nhwc_step(pool.window, "pool.max_nhwc", [](RunContext& run, const NhwcState& s) {
     kernels::max_pool_nhwc(run.in_type(0), s.shape, s.channels, run.data(0), run.out_data(0),
                            run.pool());
   });
 }
 
 std::unique_ptr<Step> prepare_average_nhwc(PrepareContext& ctx) {
-  const bool include_pad = ctx.attr_int("count_include_pad", 0) != 0;
-  return last_step(ctx, "pool.average_nhwc", [include_pad](RunContext& run, const NhwcState& s) {
-    kernels::average_pool_nhwc(s.shape, s.channels, run.in<float>(0), run.out<float>(0),
-                               include_pad, run.pool());
-  });
+  const auto pool = internal::from_node<AveragePool>(ctx.node());
+  return nhwc_step(pool.window, "pool.average_nhwc",
+                   [include_pad = pool.count_include_pad](RunContext& run, const NhwcState& s) {
+                     kernels::average_pool_nhwc(s.shape, s.channels, run.in<float>(0),
+                                                run.out<float>(0), include_pad, run.pool());
+                   });
 }
 
 int64_t read_p(const NodeView& node) {
@@ -168,11 +180,17 @@ void upgrade_lp(UpgradeContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = "AveragePool", .infer = infer, .prepare = prepare_average},
-    {.name = "AveragePool", .domain = "sardonyx", .infer = infer, .prepare = prepare_average_nhwc},
-    {.name = "MaxPool", .domain = "sardonyx", .infer = infer, .prepare = prepare_max_nhwc},
+    {.name = AveragePool::name, .infer = infer, .prepare = prepare_average},
+    {.name = AveragePool::name,
+     .domain = internal::domain,
+     .infer = infer_nhwc<AveragePool>,
+     .prepare = prepare_average_nhwc},
+    {.name = MaxPool::name,
+     .domain = internal::domain,
+     .infer = infer_nhwc<MaxPool>,
+     .prepare = prepare_max_nhwc},
     {.name = "LpPool", .infer = infer, .prepare = prepare_lp, .upgrade = upgrade_lp},
-    {.name = "MaxPool", .infer = infer, .prepare = prepare_max},
+    {.name = MaxPool::name, .infer = infer, .prepare = prepare_max},
 };
 
 }  // namespace

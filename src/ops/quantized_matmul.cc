@@ -1,21 +1,23 @@
-// The internal product of quantised matrices (domain "sardonyx"), which
-// passes/quantization/products.cc writes: inputs A, a_scale, a_zero?, B, b_scale [1 or N], b_zero
-// [1 or N]?, bias float [N]?, y_scale?, y_zero?; attribute transB. Without y_scale the result is
-// float32.
+// The internal QuantizedMatMul.
 #include <algorithm>
 
 #include "base/checked.h"
 #include "kernels/gemm/gemm_int8.h"
 #include "ops/families/converted_arguments.h"
 #include "ops/families/matmul_shape.h"
+#include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
-enum Input { a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero };
+using internal::QuantizedMatMul;
+using enum QuantizedMatMul::Input;
 
-bool is_transposed(const NodeView& node) { return node.attr_int("transB", 0) != 0; }
+bool is_transposed(const NodeView& node) {
+  return internal::from_node<QuantizedMatMul>(node.node()).trans_b;
+}
 
 ElementType result_type(const InferContext& ctx) {
   if (!ctx.has_input(y_scale)) return ElementType::float32;
@@ -193,8 +195,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return step;
 }
 
-constexpr Operator operators[] = {
-    {.name = "QuantizedMatMul", .domain = "sardonyx", .infer = infer, .prepare = prepare}};
+constexpr Operator operators[] = {{.name = QuantizedMatMul::name,
+                                   .domain = internal::domain,
+                                   .infer = infer,
+                                   .prepare = prepare}};
 
 }  // namespace
 

@@ -1,18 +1,21 @@
-// ScaleShift (internal, domain "sardonyx"): X times a factor plus a term for each channel, channels
-// innermost, then an activation: inputs X, factors, terms.
+// The internal ScaleShift.
 #include "kernels/rows/scale_shift.h"
 
 #include "base/checked.h"
-#include "ops/families/product.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
 namespace {
 
+using internal::ScaleShift;
+
 void infer(InferContext& ctx) {
-  ctx.set(0, ctx.type(0));
-  const auto& x = ctx.shape(0);
-  for (int i = 1; i < 3 && x && !x->empty(); ++i) {
+  internal::from_node<ScaleShift>(ctx.node());
+  ctx.set(0, ctx.type(ScaleShift::x));
+  const auto& x = ctx.shape(ScaleShift::x);
+  for (int i = ScaleShift::factors; i <= ScaleShift::terms && x && !x->empty(); ++i) {
     if (ctx.rank(i) == 1) {
       ctx.require_equal((*ctx.shape(i))[0], x->back(), "there is one value for each channel");
     }
@@ -27,19 +30,21 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   auto step = make_step<State>(
       "scale_shift",
       [](BindContext& bind, State& s) {
-        const auto x = bind.in_shape(0);
+        const auto x = bind.in_shape(ScaleShift::x);
         s = {count_of(x.first(x.size() - 1)), x.back()};
       },
-      [epilogue = read_epilogue(ctx)](RunContext& run, const State& s) {
-        kernels::scale_shift(run.in<float>(0), run.in<float>(1), run.in<float>(2),
-                             run.out<float>(0), s.pixels, s.channels, epilogue, run.pool());
+      [epilogue = internal::from_node<ScaleShift>(ctx.node()).activation.epilogue()](
+          RunContext& run, const State& s) {
+        kernels::scale_shift(run.in<float>(ScaleShift::x), run.in<float>(ScaleShift::factors),
+                             run.in<float>(ScaleShift::terms), run.out<float>(0), s.pixels,
+                             s.channels, epilogue, run.pool());
       });
-  step->traits().in_place = {{0, 0}};
+  step->traits().in_place = {{0, ScaleShift::x}};
   return step;
 }
 
 constexpr Operator operators[] = {
-    {.name = "ScaleShift", .domain = "sardonyx", .infer = infer, .prepare = prepare},
+    {.name = ScaleShift::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
 };
 
 }  // namespace

@@ -1,13 +1,11 @@
 #include "passes/graph_index.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "ir/origin.h"
 #include "ir/tensor.h"
-#include "ir/walk.h"
+#include "passes/value_names.h"
 
 namespace sardonyx::passes {
 
@@ -19,7 +17,7 @@ const std::string* other_input(const ir::Node& node, std::string_view value) {
 }
 
 GraphIndex::GraphIndex(ir::Graph& graph, const infer::Scope& scope)
-    : graph_(graph), scope_(scope), dead_(graph.nodes.size(), 0) {
+    : graph_(graph), scope_(scope), names_(scope), dead_(graph.nodes.size(), 0) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     for (const std::string& output : graph.nodes[i].outputs) {
       if (!output.empty()) makers_[output] = i;
@@ -41,10 +39,7 @@ void GraphIndex::count(const ir::Node& node, size_t i, int by) {
       if (found != uses.users.end()) uses.users.erase(found);
     }
   };
-  for (const std::string& input : node.inputs) use(input);
-  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
-    for (const std::string& name : infer::captured_names(graph)) use(name);
-  });
+  for_each_read(node, use);
 }
 
 size_t GraphIndex::producer_index(std::string_view value) const {
@@ -173,11 +168,7 @@ void GraphIndex::kill_unread(size_t i, std::vector<size_t>& killed) {
 }
 
 std::string GraphIndex::add_initializer(const Tensor& tensor, std::string_view hint) {
-  std::string name;
-  for (size_t n = added_.size();; ++n) {
-    name = fmt::format("{}__fused_{}", hint, n);
-    if (scope_.find(name) == nullptr && !added_.contains(name)) break;
-  }
+  std::string name = names_.make(hint, "fused");
   graph_.initializers.push_back(ir::to_proto(tensor, name));
   added_.emplace(name, infer::ValueFacts::of(tensor));
   return name;

@@ -9,6 +9,7 @@
 
 #include "infer/infer.h"
 #include "ir/model.h"
+#include "passes/fresh_names.h"
 
 namespace sardonyx::passes {
 
@@ -17,13 +18,14 @@ inline bool is_op(const ir::Node* node, std::string_view op) {
   return node != nullptr && node->domain.empty() && node->op_type == op;
 }
 
-// Whether it is an operator of our own.
-inline bool is_internal(const ir::Node& node, std::string_view op) {
-  return node.domain == "sardonyx" && node.op_type == op;
-}
-
 // The other input of a node of two, where one of them is `value`; null otherwise.
 const std::string* other_input(const ir::Node& node, std::string_view value);
+
+// The sizes of a tensor of known rank; null for other values.
+inline const ir::Dims* shape_of(const infer::ValueFacts* known) {
+  return known != nullptr && known->type.is_tensor() && known->type.shape ? &*known->type.shape
+                                                                          : nullptr;
+}
 
 // The uses of a graph's values. Nodes keep their positions: a rewrite puts one where it stood and
 // others are dead, and compact() closes the gaps at the end. Borrows graph and scope.
@@ -55,6 +57,7 @@ class GraphIndex {
 
   // Also of what add_initializer has added.
   const infer::ValueFacts* known(std::string_view value) const;
+  const ir::Dims* shape_of(std::string_view value) const { return passes::shape_of(known(value)); }
   // The elements of a constant; null where the value changes.
   const Tensor* constant(std::string_view value) const;
   // The one element of a constant float32 or float64 scalar (any rank).
@@ -94,6 +97,7 @@ class GraphIndex {
   std::unordered_map<std::string, size_t> makers_;
   std::unordered_map<std::string, Uses> uses_;
   std::unordered_map<std::string, infer::ValueFacts> added_;
+  FreshNames names_;
   std::vector<char> dead_;
   int64_t edits_ = 0;
 };

@@ -4,6 +4,9 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "ops/internal/elementwise.h"
+#include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 #include "passes/canonicalize/dead_nodes.h"
 #include "passes/canonicalize/float_exponents.h"
 #include "passes/canonicalize/loop_invariants.h"
@@ -11,6 +14,7 @@
 #include "passes/convolution/channel_shuffle.h"
 #include "passes/convolution/interleaved_groups.h"
 #include "passes/convolution/inverted_residual.h"
+#include "passes/convolution/nhwc_conv.h"
 #include "passes/convolution/squeeze_excite.h"
 #include "passes/fusion/activations.h"
 #include "passes/fusion/attention.h"
@@ -33,24 +37,18 @@ namespace {
 
 bool has_quantized(const PassContext& c) { return has_quantized_nodes(c.graph()); }
 
-bool has_internal(const PassContext& c, std::string_view op) {
+template <class Op>
+bool has_internal(const PassContext& c) {
   return std::ranges::any_of(c.graph().nodes,
-                             [&](const ir::Node& node) { return is_internal(node, op); });
+                             [](const ir::Node& node) { return ops::internal::is<Op>(node); });
 }
 
-bool has_elementwise(const PassContext& c) { return has_internal(c, "FusedElementwise"); }
+bool has_elementwise(const PassContext& c) {
+  return has_internal<ops::internal::FusedElementwise>(c);
+}
 
 bool has_quantized_adds(const PassContext& c) {
-  return has_internal(c, "QLinearConv") && has_elementwise(c);
-}
-
-bool is_nhwc_conv(const ir::Node& node) {
-  return node.op_type == "Conv" && node.find("nhwc") != nullptr;
-}
-
-bool is_grouped_nhwc_conv(const ir::Node& node) {
-  const ir::Attribute* group = is_nhwc_conv(node) ? node.find("group") : nullptr;
-  return group != nullptr && group->i.value_or(1) > 1;
+  return has_internal<ops::internal::QLinearConv>(c) && has_elementwise(c);
 }
 
 bool has_grouped_convolutions(const PassContext& c) {

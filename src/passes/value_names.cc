@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "infer/infer.h"
-#include "ir/walk.h"
 #include "schema/schema.h"
 
 namespace sardonyx::passes {

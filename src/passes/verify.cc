@@ -5,9 +5,10 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "ir/internal_domain.h"
 #include "ir/origin.h"
-#include "ir/walk.h"
-#include "ops/operator.h"
+#include "ops/internal/node.h"
+#include "passes/value_names.h"
 
 namespace sardonyx::passes {
 namespace {
@@ -39,8 +40,10 @@ class Verifier {
 
   std::optional<std::string> visit(const ir::Node& node) {
     if (auto broken = check_inputs(node)) return broken;
-    if (node.domain == "sardonyx" && ops::find_operator(node.domain, node.op_type) == nullptr)
-      return fmt::format("there is no internal operator {}", node.op_type);
+    if (ir::is_internal(node)) {
+      if (const auto problem = ops::internal::problem_of(node))
+        return fmt::format("{} {}", ir::source_text(node), *problem);
+    }
     for (const std::string& name : node.outputs) {
       if (!name.empty() && !made_.insert(name).second)
         return fmt::format("'{}' is made by another node before {}", name, ir::source_text(node));
@@ -54,10 +57,7 @@ class Verifier {
       if (name.empty() || broken || is_defined(name)) return;
       broken = fmt::format("{} reads '{}' before it is made", ir::source_text(node), name);
     };
-    for (const std::string& name : node.inputs) use(name);
-    ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
-      for (const std::string& name : infer::captured_names(inner)) use(name);
-    });
+    for_each_read(node, use);
     return broken;
   }
 

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ir/internal_domain.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
@@ -146,7 +147,7 @@ namespace {
 
 // Whether inference with numbers in place of expressions says of a step what plain evaluation says.
 bool tells_shapes(const PlanStep& step) {
-  return step.node->domain != "sardonyx" && !ir::has_graphs(*step.node);
+  return !ir::is_internal(*step.node) && !ir::has_graphs(*step.node);
 }
 
 }  // namespace

@@ -6,13 +6,22 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "ops/families/conv_parts.h"
-#include "ops/node_view.h"
+#include "ops/internal/attention.h"
+#include "ops/internal/conv_chain.h"
+#include "ops/internal/elementwise.h"
+#include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 
 namespace sardonyx {
 namespace {
 
 using State = OperandShape::State;
+using ops::internal::Attention;
+using ops::internal::from_node;
+using ops::internal::FusedConvChain;
+using ops::internal::FusedElementwise;
+using ops::internal::is;
+using ops::internal::QLinearConv;
 
 // Operators that move, choose or describe elements without arithmetic.
 bool only_moves(std::string_view op) {
@@ -129,13 +138,13 @@ double added(const Operands& x) { return (x.has(2) ? 1 : 0) + (x.has(3) ? 1 : 0)
 // Scores and weighted sum: for each query and key, the width of keys and of values. The internal
 // form may hold length before heads.
 double attention_operations(const Operands& x) {
-  const ir::Attribute* transposed = x.node.find("transposed");
   const bool length_first =
-      transposed != nullptr && transposed->ints.size() > 1 && transposed->ints[1] != 0;
-  const bool has_heads = x.in(1).shape.size() == 4;
-  double keys = dimension(x.in(1), has_heads ? (length_first ? 1 : 2) : length_first ? 0 : 1);
-  if (x.has(4)) keys += dimension(x.in(4), 2);
-  return 2 * keys * (elements(x.in(0)) + elements(x.out(0)));
+      is<Attention>(x.node) && from_node<Attention>(x.node).transposed[Attention::k];
+  const OperandShape& k = x.in(Attention::k);
+  const bool has_heads = k.shape.size() == 4;
+  double keys = dimension(k, has_heads ? (length_first ? 1 : 2) : length_first ? 0 : 1);
+  if (x.has(Attention::past_key)) keys += dimension(x.in(Attention::past_key), 2);
+  return 2 * keys * (elements(x.in(Attention::q)) + elements(x.out(0)));
 }
 
 // Of convolutions in a chain, from part to part.
@@ -143,22 +152,19 @@ double chain_operations(const Operands& x) {
   const auto dims = [](std::span<const int64_t> sizes) {
     return ir::Dims(sizes.begin(), sizes.end());
   };
-  ir::Dims shape = dims(x.in(0).shape);
+  const auto chain = from_node<FusedConvChain>(x.node);
+  ir::Dims shape = dims(x.in(FusedConvChain::x).shape);
   double sum = 0;
-  const auto parts = static_cast<int>(int_attribute(x.node, "parts", 0));
-  for (int i = 0; i < parts; ++i) {
-    const auto weights = static_cast<size_t>(ops::chain_weights(i));
+  for (size_t i = 0; i < chain.parts.size(); ++i) {
+    const auto weights = static_cast<size_t>(FusedConvChain::weights(i));
     if (shape.size() != 4 || x.in(weights).shape.size() != 4) return NAN;
-    const ir::Node part = ops::conv_part(x.node, i);
-    shape = ops::conv_part_output(
-        ops::read_window(ops::NodeView(part, nullptr), ops::WindowKind::convolution), shape,
-        dims(x.in(weights).shape));
+    shape = chain.parts[i].output(shape, dims(x.in(weights).shape));
     double made = 1;
     for (const ir::Dim& dim : shape) made *= static_cast<double>(dim.value().value_or(0));
-    const bool bias = x.has(static_cast<size_t>(ops::chain_bias(i)));
+    const bool bias = x.has(static_cast<size_t>(FusedConvChain::bias(i)));
     sum += made * (2 * product_from(x.in(weights), 1) + (bias ? 1 : 0));
   }
-  const bool residual = x.has(static_cast<size_t>(ops::chain_weights(parts)));
+  const bool residual = x.has(static_cast<size_t>(chain.residual()));
   return sum + (residual ? elements(x.out(0)) : 0);
 }
 
@@ -178,12 +184,13 @@ std::optional<double> product_operations(const Operands& x) {
   if (op == "MatMul") return made * (2 * inner_size(x) + added(x));
   if (op.find("MatMul") != op.npos) return 2 * made * inner_size(x);
   if (op == "Conv") return made * (2 * product_from(x.in(1), 1) + added(x));
-  if (op == "FusedConvChain") return chain_operations(x);
+  if (is<FusedConvChain>(x.node)) return chain_operations(x);
   if (op == "DeformConv") return made * (2 * product_from(x.in(1), 1));
   if (op == "ConvInteger") return 2 * made * product_from(x.in(1), 1);
   if (op == "QLinearConv") {
     constexpr double summing = 4;  // two made floats, added, and made bytes
-    return made * (2 * product_from(x.in(3), 1) + (x.has(9) ? summing : 0));
+    return made *
+           (2 * product_from(x.in(QLinearConv::w), 1) + (x.has(QLinearConv::addend) ? summing : 0));
   }
   if (op == "ConvTranspose") {
     return 2 * elements(x.in(0)) * product_from(x.in(1), 1) + (x.has(2) ? made : 0);
@@ -219,10 +226,9 @@ double element_operations(const Operands& x) {
   return known ? sum : NAN;
 }
 
-// Operators of a fused fusion: its program has eight numbers for each.
+// Operators of a fusion.
 double fusion_length(const ir::Node& node) {
-  const ir::Attribute* program = node.find("program");
-  return program == nullptr ? 1 : static_cast<double>(program->ints.size() / 8);
+  return static_cast<double>(from_node<FusedElementwise>(node).steps.size());
 }
 
 }  // namespace
@@ -233,7 +239,7 @@ double node_operations(const ir::Node& node, std::span<const OperandShape> input
   if (only_moves(op)) return 0;
   const Operands x{node, inputs, outputs};
   if (const auto operations = product_operations(x)) return *operations;
-  if (op == "FusedElementwise") return fusion_length(node) * elements(x.out(0));
+  if (is<FusedElementwise>(node)) return fusion_length(node) * elements(x.out(0));
   if (op == "MaxPool" || op == "AveragePool" || op == "LpPool") {
     return elements(x.out(0)) * window(node);
   }

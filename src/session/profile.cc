@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/loop_recorder.h"
+#include "ir/internal_domain.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
 #include "run/observer.h"
@@ -50,8 +51,9 @@ int64_t now() {
 
 std::string full_name(const ir::Node& node) {
   const std::string_view domain = ir::canonical_domain(node.domain);
-  return domain.empty() || domain == "sardonyx" ? node.op_type
-                                                : fmt::format("{}.{}", domain, node.op_type);
+  return domain.empty() || domain == ir::internal_domain
+             ? node.op_type
+             : fmt::format("{}.{}", domain, node.op_type);
 }
 
 class Recorder final : public run::Observer {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lower/lower.h"
+#include "ops/internal/node.h"
 #include "passes/optimize.h"
 #include "sardonyx/passes.h"
 #include "wire/text_parse.h"
@@ -46,6 +47,11 @@ TEST_P(PassCases, ChangesTheGraphAsExpected) {
   ThreadPool pool(1);
   passes::OptimizeOptions options{.pool = &pool};
   options.observer = [&](const passes::PassEvent& event) {
+    for (const ir::Node& node : event.graph.nodes) {
+      if (ir::is_internal(node))
+        EXPECT_EQ(ops::internal::problem_of(node), std::nullopt)
+            << event.pass << ": " << wire::print(node, {.max_elements = 8});
+    }
     if (event.place != "main graph") return;
     const std::string after = nodes_of(event.graph);
     if (event.pass == GetParam() && event.changed && found.empty())

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "ops/internal/checks.h"
+#include "ops/internal/node.h"
+
 namespace sardonyx::ops {
 namespace {
 
@@ -143,11 +146,9 @@ std::string one_number(Body& body, size_t input) {
 std::string in_range(Body& body, const std::string& value, int64_t low, const std::string& high,
                      std::string_view what) {
   const std::string made = body.fresh_name();
-  ir::Node node;
-  node.domain = "sardonyx", node.op_type = "InRange";
-  node.inputs = {value, high}, node.outputs = {made};
-  node.attributes = {int_attribute("low", low), string_attribute("what", std::string(what))};
-  body.context().before(std::move(node));
+  using internal::InRange;
+  body.context().before(internal::to_node(InRange{low, std::string(what)}, {},
+                                          {{InRange::x, value}, {InRange::high, high}}, {made}));
   return made;
 }
 

@@ -32,12 +32,11 @@ void check_channels(InferContext& ctx, const Dims& x, const Dims& w, int64_t gro
 
 }  // namespace
 
-std::optional<Dims> conv_output(InferContext& ctx, int images, int weights, int bias) {
-  const Window window = read_window(ctx, WindowKind::convolution);
-  const int64_t group = read_group(ctx);
-  const auto x = channels_first(ctx, ctx.shape(images));
-  const auto& w = ctx.shape(weights);
-  const auto rank = x ? ctx.rank(images) : ctx.rank(weights);
+std::optional<Dims> conv_output(InferContext& ctx, const Window& window, int64_t group,
+                                ConvInputs inputs, ConvLayout layout) {
+  const auto x = channels_first(ctx.shape(inputs.x), layout.nhwc_input);
+  const auto& w = ctx.shape(inputs.w);
+  const auto rank = ctx.rank(x ? inputs.x : inputs.w);
   if (!rank) return std::nullopt;
   if (*rank < 3)
     ctx.fail(
@@ -50,7 +49,7 @@ std::optional<Dims> conv_output(InferContext& ctx, int images, int weights, int 
   check_window_rank(ctx, window, *rank - 2);
   object_to_window(ctx, window, w ? &*w : nullptr);
   Dims y{x ? (*x)[0] : ctx.unknown(), w ? (*w)[0] : ctx.unknown()};
-  if (x && w) check_channels(ctx, *x, *w, group, bias);
+  if (x && w) check_channels(ctx, *x, *w, group, inputs.bias);
   for (size_t i = 0; i + 2 < static_cast<size_t>(*rank); ++i) {
     if (w && !window.kernel.empty())
       ctx.require_equal(Dim(window.kernel[i]), (*w)[i + 2], "kernel_shape must be that of W");
@@ -60,7 +59,7 @@ std::optional<Dims> conv_output(InferContext& ctx, int images, int weights, int 
       y.push_back(window_output(window, i, (*x)[i + 2], w ? (*w)[i + 2] : Dim(window.kernel[i])));
     }
   }
-  return in_layout(ctx, std::move(y));
+  return in_layout(std::move(y), layout.nhwc_output);
 }
 
 void set_weights(ConvParams& shape, std::span<const int64_t> w, int64_t group) {

@@ -13,9 +13,18 @@ namespace sardonyx::ops {
 
 int64_t read_group(const NodeView& node);
 
-// The output shape of images (input `x`), weights `w` and a bias (input `bias`, may be absent);
-// nullopt where both ranks are unknown.
-std::optional<Dims> conv_output(InferContext& ctx, int x, int w, int bias);
+// The inputs of a convolution, by position; a bias below 0: it has none.
+struct ConvInputs {
+  int x = 0, w = 1, bias = 2;
+};
+// Whether images have their channels last.
+struct ConvLayout {
+  bool nhwc_input = false, nhwc_output = false;
+};
+
+// The output's shape; nullopt where the ranks of images and weights are unknown.
+std::optional<Dims> conv_output(InferContext& ctx, const Window& window, int64_t group,
+                                ConvInputs inputs, ConvLayout layout = {});
 
 // Channels, group and kernel: all that packed weights depend on.
 void set_weights(kernels::ConvParams& shape, std::span<const int64_t> w, int64_t group);

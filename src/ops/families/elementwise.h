@@ -16,9 +16,6 @@ std::optional<kernels::ElementwiseStep> elementwise_step(const NodeView& node);
 std::optional<kernels::ElementwiseStep> unary_elementwise_step(const NodeView& node);
 std::optional<kernels::ElementwiseStep> binary_elementwise_step(const NodeView& node);
 
-// The program of an internal FusedElementwise, its kernels found.
-kernels::ElementwiseProgram elementwise_program(const NodeView& node);
-
 // What Max, Min and Sum do with two inputs; nullopt for other names.
 std::optional<kernels::BinaryOp> variadic_op(std::string_view name);
 

@@ -52,19 +52,15 @@ Window read_window(const NodeView& node, WindowKind kind) {
   return window;
 }
 
-bool is_nhwc_form(const NodeView& node) { return node.attr_int("nhwc", 0) != 0; }
-
-bool has_nchw_input(const NodeView& node) { return node.attr_int("nchw_input", 0) != 0; }
-
-std::optional<Dims> channels_first(const NodeView& node, std::optional<Dims> shape) {
-  if (shape && shape->size() > 2 && is_nhwc_form(node) && !has_nchw_input(node)) {
+std::optional<Dims> channels_first(std::optional<Dims> shape, bool nhwc) {
+  if (shape && shape->size() > 2 && nhwc) {
     std::rotate(shape->begin() + 1, shape->end() - 1, shape->end());
   }
   return shape;
 }
 
-Dims in_layout(const NodeView& node, Dims shape) {
-  if (shape.size() > 2 && is_nhwc_form(node)) {
+Dims in_layout(Dims shape, bool nhwc) {
+  if (shape.size() > 2 && nhwc) {
     std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
   }
   return shape;

@@ -24,6 +24,8 @@ struct Window {
   std::vector<int64_t> dilations;
   std::vector<int64_t> pads;  // all begins, then all ends
 
+  bool operator==(const Window&) const = default;
+
   int64_t stride(size_t axis) const { return strides.empty() ? 1 : strides[axis]; }
   int64_t dilation(size_t axis) const { return dilations.empty() ? 1 : dilations[axis]; }
   int64_t pad_begin(size_t axis) const { return pads.empty() ? 0 : pads[axis]; }
@@ -36,13 +38,9 @@ struct Window {
 // convolutions begin at the first element, as its evaluator has it.
 Window read_window(const NodeView& node, WindowKind kind);
 
-// Whether this is an internal operator on images with channels last (attribute nhwc).
-bool is_nhwc_form(const NodeView& node);
-// An input's shape in the node's layout as N x C x spatial, and one of those in the layout of its
-// output. Attribute nchw_input: the input has its channels first all the same.
-bool has_nchw_input(const NodeView& node);
-std::optional<Dims> channels_first(const NodeView& node, std::optional<Dims> shape);
-Dims in_layout(const NodeView& node, Dims shape);
+// The shape of images as N x C x spatial, where it is N x spatial x C if `nhwc`; and the other way.
+std::optional<Dims> channels_first(std::optional<Dims> shape, bool nhwc);
+Dims in_layout(Dims shape, bool nhwc);
 
 // Fails where a list has not one entry (pads: two) for each of `rank` spatial axes.
 void check_window_rank(const NodeView& node, const Window& window, int64_t rank);

@@ -5,9 +5,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "infer/infer.h"
-#include "ir/walk.h"
 #include "ops/custom.h"
+#include "passes/value_names.h"
 #include "schema/schema.h"
 
 namespace sardonyx::passes {
@@ -38,10 +37,7 @@ bool remove_dead_nodes(ir::Graph& graph) {
     // How many a list of outputs has may mean something: Split shares out by it.
     while (!ends_in_list(*node) && node->outputs.size() > 1 && node->outputs.back().empty())
       node->outputs.pop_back();
-    for (const std::string& name : node->inputs) used.insert(name);
-    ir::for_each_subgraph(*node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
-      for (const std::string& name : infer::captured_names(inner)) used.insert(name);
-    });
+    for_each_read(*node, [&](const std::string& name) { used.insert(name); });
     kept.push_back(std::move(*node));
   }
   std::reverse(kept.begin(), kept.end());

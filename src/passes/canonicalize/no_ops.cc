@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/node_values.h"
 #include "ir/origin.h"
 #include "passes/graph_index.h"
 #include "passes/value_names.h"
@@ -45,14 +46,14 @@ class NoOps {
       return false;
     if (is_op(&node, "Identity")) return true;
     if (is_op(&node, "Dropout"))
-      return (node.outputs.size() < 2 || node.outputs[1].empty()) && !may_train(node) &&
-             holds_one(node, 1) && holds_one(node, 2);
+      return !ir::has_output(node, 1) && !may_train(node) && holds_one(node, 1) &&
+             holds_one(node, 2);
     return is_op(&node, "Cast") && keeps_type(node);
   }
 
   // Whether input i is absent or surely a single value: otherwise a run may have to refuse it.
   bool holds_one(const ir::Node& node, size_t i) const {
-    if (i >= node.inputs.size() || node.inputs[i].empty()) return true;
+    if (!ir::has_input(node, i)) return true;
     const infer::ValueFacts* known = scope_.find(node.inputs[i]);
     const auto count = known != nullptr ? known->type.element_count() : std::nullopt;
     return count && *count == 1;
@@ -97,7 +98,7 @@ class NoOps {
   }
 
   bool may_train(const ir::Node& dropout) const {
-    if (dropout.inputs.size() < 3 || dropout.inputs[2].empty()) return false;
+    if (!ir::has_input(dropout, 2)) return false;
     const infer::ValueFacts* mode = scope_.find(dropout.inputs[2]);
     if (mode == nullptr || !mode->constant) return true;
     const Tensor& value = *mode->constant;

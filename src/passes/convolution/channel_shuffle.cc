@@ -4,13 +4,16 @@
 #include <optional>
 #include <vector>
 
+#include "ir/node_values.h"
 #include "ir/tensor.h"
-#include "ops/upgrade_context.h"
+#include "ops/internal/node.h"
 #include "passes/convolution/nhwc_conv.h"
 #include "passes/graph_index.h"
 
 namespace sardonyx::passes {
 namespace {
+
+using ops::internal::Conv;
 
 class Shuffles {
  public:
@@ -35,32 +38,37 @@ class Shuffles {
     const size_t maker = index_.producer_index(shuffle->x);
     if (maker == index_.size() || index_.only_user(shuffle->x) == index_.size()) return;
     const auto conv = nhwc_conv(index_, maker);
+    if (!conv) return;
     ir::Node shuffling = index_.node(maker);
-    const bool plain = shuffling.outputs.size() == 1 && !has_input(shuffling, 3) &&
-                       !has_input(shuffling, 5) && shuffling.find("input_shuffle") == nullptr;
-    if (!conv || !plain || !conv->keeps_pixels() || conv->shape.group != shuffle->groups ||
+    const bool plain = shuffling.outputs.size() == 1 && !adds_or_multiplies(shuffling) &&
+                       conv->op.input_shuffle == 1;
+    if (!plain || !conv->keeps_pixels() || conv->shape.group != shuffle->groups ||
         conv->shape.out_channels != shuffle->channels() ||
         !kernels::can_shuffle_output(conv->shape))
       return;
-    shuffling.attributes.push_back(ops::int_attribute("shuffles_output", 1));
+    Conv op = conv->op;
+    op.shuffles_output = true;
+    ops::internal::write(op, shuffling);
     shuffling.outputs[0] = joined;
     index_.replace(maker, std::move(shuffling), {{i}});
   }
 
-  static bool has_input(const ir::Node& node, size_t k) {
-    return k < node.inputs.size() && !node.inputs[k].empty();
+  // Inputs of a convolution that have one value for each channel.
+  static constexpr size_t of_channels[] = {Conv::w, Conv::bias, Conv::factors};
+
+  static bool adds_or_multiplies(const ir::Node& node) {
+    return ir::has_input(node, Conv::residual) || ir::has_input(node, Conv::input_factors);
   }
 
   // The convolution at `i` reads shuffled channels, maybe through depthwise ones.
   void absorb(size_t i) {
     const auto conv = nhwc_conv(index_, i);
-    if (!conv || conv->shape.group == 1 || !conv->keeps_pixels() ||
-        index_.node(i).find("shuffles_output") != nullptr)
+    if (!conv || conv->shape.group == 1 || !conv->keeps_pixels() || conv->op.shuffles_output)
       return;
     std::vector<size_t> between;
     size_t user = i;
     for (;;) {
-      const std::string& x = index_.node(user).inputs[0];
+      const std::string& x = index_.node(user).inputs[Conv::x];
       const size_t maker = index_.producer_index(x);
       if (maker == index_.size() || index_.only_user(x) != user || !index_.is_float32(x)) return;
       if (index_.node(maker).op_type == "Reshape") break;
@@ -69,18 +77,20 @@ class Shuffles {
       between.push_back(maker);
       user = maker;
     }
-    const std::string joined = index_.node(user).inputs[0];
+    const std::string joined = index_.node(user).inputs[Conv::x];
     const auto shuffle = shuffle_before(joined);
     if (!shuffle || shuffle->channels() != conv->shape.in_channels) return;
     for (const size_t d : between) turn(d, *shuffle);
     ir::Node reading = index_.node(i);
-    reading.attributes.push_back(ops::int_attribute("input_shuffle", shuffle->groups));
+    Conv op = conv->op;
+    op.input_shuffle = shuffle->groups;
+    ops::internal::write(op, reading);
     const size_t join = index_.producer_index(joined);
     if (user == i) {
-      reading.inputs[0] = shuffle->x;
+      reading.inputs[Conv::x] = shuffle->x;
     } else {
       ir::Node first = index_.node(user);
-      first.inputs[0] = shuffle->x;
+      first.inputs[Conv::x] = shuffle->x;
       index_.change(user, std::move(first));
     }
     index_.replace(i, std::move(reading), {{join}});
@@ -99,8 +109,8 @@ class Shuffles {
     const ir::Node* split = swap ? maker_of(swap->inputs[0], "Reshape") : nullptr;
     if (split == nullptr) return std::nullopt;
     const ir::Attribute* perm = swap->find("perm");
-    const auto *from = shape_of(split->inputs[0]), *interleaved = shape_of(split->outputs[0]),
-               *to = shape_of(joined);
+    const auto *from = index_.shape_of(split->inputs[0]),
+               *interleaved = index_.shape_of(split->outputs[0]), *to = index_.shape_of(joined);
     if (perm == nullptr || from == nullptr || interleaved == nullptr || to == nullptr ||
         *from != *to || from->size() < 3 || interleaved->size() != from->size() + 1)
       return std::nullopt;
@@ -124,24 +134,19 @@ class Shuffles {
     return node;
   }
 
-  const ir::Dims* shape_of(const std::string& value) const {
-    const infer::ValueFacts* known = index_.known(value);
-    return known != nullptr && known->type.shape ? &*known->type.shape : nullptr;
-  }
-
   // Of a depthwise convolution: everything that has a channel is a constant.
   bool may_turn(size_t d) const {
     const ir::Node& node = index_.node(d);
-    for (const size_t k : {size_t{1}, size_t{2}, size_t{4}}) {
-      if (has_input(node, k) && index_.constant(node.inputs[k]) == nullptr) return false;
+    for (const size_t k : of_channels) {
+      if (ir::has_input(node, k) && index_.constant(node.inputs[k]) == nullptr) return false;
     }
-    return !has_input(node, 3) && !has_input(node, 5) && node.outputs.size() == 1;
+    return !adds_or_multiplies(node) && node.outputs.size() == 1;
   }
 
   void turn(size_t d, const Shuffle& shuffle) {
     ir::Node node = index_.node(d);
-    for (const size_t k : {size_t{1}, size_t{2}, size_t{4}}) {
-      if (has_input(node, k))
+    for (const size_t k : of_channels) {
+      if (ir::has_input(node, k))
         node.inputs[k] = index_.add_initializer(
             in_order_of_images(*index_.constant(node.inputs[k]), shuffle), node.inputs[k]);
     }

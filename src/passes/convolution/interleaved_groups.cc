@@ -1,7 +1,5 @@
 #include "passes/convolution/interleaved_groups.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -12,6 +10,8 @@
 
 #include "ir/origin.h"
 #include "ir/tensor.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
 #include "ops/traits.h"
 #include "ops/upgrade_context.h"
 #include "passes/convolution/nhwc_conv.h"
@@ -20,9 +20,8 @@
 namespace sardonyx::passes {
 namespace {
 
-bool has_input(const ir::Node& node, size_t k) {
-  return k < node.inputs.size() && !node.inputs[k].empty();
-}
+using ops::internal::Conv;
+using ops::internal::InterleavedConcat;
 
 // Its elements are made of those of its inputs, one by one, where shapes are the same.
 bool is_elementwise(const ir::Node& node) {
@@ -30,8 +29,8 @@ bool is_elementwise(const ir::Node& node) {
 }
 
 bool is_pool(const ir::Node& node) {
-  return node.domain == "sardonyx" && node.find("nhwc") != nullptr && node.outputs.size() == 1 &&
-         (node.op_type == "MaxPool" || node.op_type == "AveragePool");
+  return ops::internal::is<ops::internal::MaxPool>(node) ||
+         ops::internal::is<ops::internal::AveragePool>(node);
 }
 
 // Images that must have their channels in one order, and who makes and reads them.
@@ -65,7 +64,11 @@ struct Stream {
 class DealtStreams {
  public:
   DealtStreams(ir::Graph& graph, const infer::Scope& scope)
-      : graph_(graph), index_(graph, scope), before_(graph.nodes.size()), after_(before_.size()) {}
+      : graph_(graph),
+        index_(graph, scope),
+        before_(graph.nodes.size()),
+        after_(before_.size()),
+        names_(scope) {}
 
   bool run() {
     bool changed = false;
@@ -90,9 +93,9 @@ class DealtStreams {
     const ir::Node& node = index_.node(i);
     const auto conv = nhwc_conv(index_, i);
     if (!conv || conv->shape.group == 1 || conv->shape.group == conv->shape.in_channels ||
-        !conv->keeps_pixels() || node.outputs.size() != 1 || has_input(node, 5) ||
-        node.find("input_shuffle") != nullptr || !index_.is_float32(node.inputs[0]) ||
-        !kernels::can_shuffle_output(conv->shape))
+        !conv->keeps_pixels() || node.outputs.size() != 1 ||
+        ir::has_input(node, Conv::input_factors) || conv->op.input_shuffle != 1 ||
+        !index_.is_float32(node.inputs[0]) || !kernels::can_shuffle_output(conv->shape))
       return std::nullopt;
     return conv;
   }
@@ -100,8 +103,7 @@ class DealtStreams {
   bool may_make(const Stream& stream, size_t i) const {
     const auto conv = interleavable(i);
     return conv && conv->shape.group == stream.groups &&
-           conv->shape.out_channels == stream.channels &&
-           index_.node(i).find("shuffles_output") == nullptr;
+           conv->shape.out_channels == stream.channels && !conv->op.shuffles_output;
   }
 
   bool may_read(const Stream& stream, size_t i) const {
@@ -132,7 +134,8 @@ class DealtStreams {
       if (!stream.possible) return;
       if (may_make(stream, maker)) {
         stream.makers.push_back(maker);
-        if (has_input(index_.node(maker), 3)) reach(index_.node(maker).inputs[3]);
+        if (ir::has_input(index_.node(maker), Conv::residual))
+          reach(index_.node(maker).inputs[Conv::residual]);
       } else if (passes(maker)) {
         for (const std::string& input : index_.node(maker).inputs) reach(input);
       } else {
@@ -147,7 +150,8 @@ class DealtStreams {
   void use(Stream& stream, size_t user, const std::string& value, Reach&& reach) {
     const ir::Node& node = index_.node(user);
     const bool image = node.inputs[0] == value;
-    const bool residual = has_input(node, 3) && node.inputs[3] == value;
+    const bool residual =
+        ir::has_input(node, Conv::residual) && node.inputs[Conv::residual] == value;
     if (passes(user) || (residual && may_make(stream, user))) {
       reach(node.outputs[0]);
       if (image && residual && may_read(stream, user)) stream.readers.push_back(user);
@@ -165,9 +169,9 @@ class DealtStreams {
     const Turn interleave{stream.rank, stream.groups, stream.each()};
     const Turn gather{stream.rank, stream.each(), stream.groups};
     for (const size_t i : stream.makers)
-      index_.node(i).attributes.push_back(ops::int_attribute("shuffles_output", 1));
+      change_conv(i, [](Conv& conv) { conv.shuffles_output = true; });
     for (const size_t i : stream.readers)
-      index_.node(i).attributes.push_back(ops::int_attribute("input_shuffle", stream.each()));
+      change_conv(i, [&](Conv& conv) { conv.input_shuffle = stream.each(); });
     for (const std::string& value : stream.made_by_others) {
       const size_t maker = index_.producer_index(value);
       if (joins_channels(maker)) {
@@ -191,9 +195,18 @@ class DealtStreams {
     }
   }
 
+  template <class Change>
+  void change_conv(size_t i, const Change& change) {
+    auto conv = ops::internal::from_node<Conv>(index_.node(i));
+    change(conv);
+    ops::internal::write(conv, index_.node(i));
+  }
+
   bool joins_channels(size_t i) const {
     const ir::Node& node = index_.node(i);
-    if (!node.domain.empty() || node.op_type != "Concat" || node.inputs.size() > 16) return false;
+    if (!node.domain.empty() || node.op_type != "Concat" ||
+        node.inputs.size() > InterleavedConcat::max_images)
+      return false;
     const infer::ValueFacts* y = index_.known(node.outputs[0]);
     const ir::Attribute* axis = node.find("axis");
     if (y == nullptr || !y->type.shape) return false;
@@ -208,16 +221,16 @@ class DealtStreams {
   // The Concat at i interleaves what it joins, and takes a Relu behind it in.
   void interleaved_concat(size_t i, int64_t groups) {
     ir::Node joined = index_.node(i);
-    joined.domain = "sardonyx", joined.op_type = "InterleavedConcat";
-    joined.attributes = {ops::int_attribute("groups", groups)};
+    InterleavedConcat concat{.groups = groups};
     std::vector<size_t> with;
     const size_t user = index_.only_user(joined.outputs[0]);
     if (user != index_.size() && index_.node(user).op_type == "Relu" &&
         index_.node(user).domain.empty()) {
-      joined.attributes.push_back(ops::int_attribute("relu", 1));
+      concat.relu = true;
       joined.outputs[0] = index_.node(user).outputs[0];
       with.push_back(user);
     }
+    ops::internal::write(concat, joined);
     index_.replace(i, std::move(joined), with);
   }
 
@@ -230,12 +243,7 @@ class DealtStreams {
     return name;
   }
 
-  std::string fresh(const std::string& value) {
-    for (;;) {
-      std::string name = fmt::format("{}__stream_{}", value, counter_++);
-      if (index_.known(name) == nullptr) return name;
-    }
-  }
+  std::string fresh(const std::string& value) { return names_.make(value, "stream"); }
 
   // Channels, seen as [rows, columns], transposed.
   struct Turn {
@@ -286,7 +294,7 @@ class DealtStreams {
   GraphIndex index_;
   std::vector<std::vector<ir::Node>> before_, after_;  // of each node
   std::unordered_set<std::string> done_;
-  int64_t counter_ = 0;
+  FreshNames names_;
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 #include "passes/convolution/inverted_residual.h"
 
+#include "ir/node_values.h"
 #include "kernels/conv/conv_chain.h"
-#include "ops/families/conv_parts.h"
-#include "ops/node_view.h"
+#include "ops/families/guessed_sizes.h"
+#include "ops/internal/conv_chain.h"
 #include "passes/convolution/nhwc_conv.h"
 #include "passes/graph_index.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 using kernels::ConvParams;
 using kernels::FusedConvChain;
+using ops::internal::Conv;
 
 class InvertedResiduals {
  public:
@@ -23,31 +25,21 @@ class InvertedResiduals {
   }
 
  private:
-  // Where the model leaves a size open: that of the first layers of usual networks.
-  static constexpr int64_t usual_size = 112;
-
-  bool has_input(size_t i, size_t k) const {
-    return k < index_.node(i).inputs.size() && !index_.node(i).inputs[k].empty();
-  }
-
-  bool has_attribute(size_t i, const char* name) const {
-    return index_.node(i).find(name) != nullptr;
-  }
+  bool has_input(size_t i, size_t k) const { return ir::has_input(index_.node(i), k); }
 
   // A convolution that may be part of a chain, with the sizes that are expected.
   std::optional<ConvParams> part(size_t i) const {
     const auto conv = nhwc_conv(index_, i);
-    if (!conv || conv->shape.rank != 2 || has_input(i, 5) ||
-        !index_.is_float32(index_.node(i).inputs[0]) ||
-        !index_.is_float32(index_.node(i).inputs[1]) ||
-        (has_attribute(i, "input_shuffle") && !has_attribute(i, "shuffles_output")))
+    if (!conv || conv->shape.rank != 2 || has_input(i, Conv::input_factors) ||
+        !index_.is_float32(index_.node(i).inputs[Conv::x]) ||
+        !index_.is_float32(index_.node(i).inputs[Conv::w]) ||
+        (conv->op.input_shuffle != 1 && !conv->op.shuffles_output))
       return std::nullopt;
     ConvParams shape = conv->shape;
-    const ops::NodeView view(index_.node(i), nullptr);
-    shape.shuffle = view.attr_int("input_shuffle", 1);
-    shape.shuffles_output = view.attr_int("shuffles_output", 0) != 0;
-    const infer::ValueFacts *x = index_.known(index_.node(i).inputs[0]),
-                            *y = index_.known(index_.node(i).outputs[0]);
+    shape.shuffle = conv->op.input_shuffle;
+    shape.shuffles_output = conv->op.shuffles_output;
+    const infer::ValueFacts *x = index_.known(index_.node(i).inputs[Conv::x]),
+                            *y = index_.known(index_.node(i).outputs[Conv::y]);
     if (!x || !y || !x->type.shape || !y->type.shape || x->type.shape->size() != 4)
       return std::nullopt;
     const auto size = [&](const infer::ValueFacts& known, size_t axis) {
@@ -55,7 +47,7 @@ class InvertedResiduals {
     };
     for (size_t k = 0; k < 2; ++k) {
       const auto in = size(*x, k + 1), out = size(*y, k + 1);
-      shape.in[k] = in.value_or(usual_size);
+      shape.in[k] = in.value_or(ops::guessed_first_image_size);
       shape.out[k] = out.value_or(divide(shape.in[k], shape.stride[k]));
       shape.pad_begin[k] = conv->padded ? (shape.kernel[k] - 1) / 2 : 0;
     }
@@ -65,7 +57,8 @@ class InvertedResiduals {
 
   // A residual is added behind everything; means are those of the depthwise part alone.
   bool may_precede(size_t i) const {
-    return !has_input(i, 3) && index_.only_user(index_.node(i).outputs[0]) != index_.size();
+    return !has_input(i, Conv::residual) &&
+           index_.only_user(index_.node(i).outputs[0]) != index_.size();
   }
 
   void form(size_t i) {
@@ -110,7 +103,7 @@ class InvertedResiduals {
   void replace(const std::vector<size_t>& nodes, int depthwise) {
     std::vector<const ir::Node*> parts;
     for (const size_t i : nodes) parts.push_back(&index_.node(i));
-    ir::Node chain = ops::make_conv_chain(parts, depthwise);
+    ir::Node chain = ops::internal::make_conv_chain(parts, static_cast<size_t>(depthwise));
     index_.replace(nodes.back(), std::move(chain));
   }
 

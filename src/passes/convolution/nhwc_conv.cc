@@ -4,9 +4,11 @@
 
 #include "ops/families/conv_params.h"
 #include "ops/families/window.h"
-#include "ops/node_view.h"
+#include "ops/internal/node.h"
 
 namespace sardonyx::passes {
+
+using ops::internal::Conv;
 
 bool NhwcConv::depthwise() const {
   return shape.group == shape.in_channels && shape.group == shape.out_channels;
@@ -23,17 +25,15 @@ bool NhwcConv::keeps_pixels() const {
 
 std::optional<NhwcConv> nhwc_conv(const GraphIndex& index, size_t i) {
   const ir::Node& node = index.node(i);
-  if (node.domain != "sardonyx" || node.op_type != "Conv" || node.find("nhwc") == nullptr)
-    return std::nullopt;
-  const Tensor* w = index.constant(node.inputs[1]);
+  if (!ops::internal::is<Conv>(node)) return std::nullopt;
+  NhwcConv conv{.op = ops::internal::from_node<Conv>(node), .shape = {}};
+  if (!conv.op.nhwc) return std::nullopt;
+  const Tensor* w = index.constant(node.inputs[Conv::w]);
   if (w == nullptr || w->rank() < 3 || w->rank() > kernels::ConvParams::max_rank + 2)
     return std::nullopt;
-  const ops::NodeView view(node, nullptr);
-  const ops::Window window = ops::read_window(view, ops::WindowKind::convolution);
-  NhwcConv conv;
-  const int64_t group = ops::read_group(view);
-  if (w->shape()[0] % group != 0) return std::nullopt;
-  ops::set_weights(conv.shape, w->shape(), group);
+  const ops::Window& window = conv.op.window;
+  if (w->shape()[0] % conv.op.group != 0) return std::nullopt;
+  ops::set_weights(conv.shape, w->shape(), conv.op.group);
   conv.shape.nhwc = true;
   for (size_t k = 0; k < static_cast<size_t>(conv.shape.rank); ++k) {
     conv.shape.stride[k] = window.stride(k);
@@ -43,6 +43,16 @@ std::optional<NhwcConv> nhwc_conv(const GraphIndex& index, size_t i) {
   conv.padded = (window.auto_pad != AutoPad::none && window.auto_pad != AutoPad::valid) ||
                 std::ranges::any_of(window.pads, [](int64_t n) { return n != 0; });
   return conv;
+}
+
+bool is_nhwc_conv(const ir::Node& node) {
+  return ops::internal::is<Conv>(node) && ops::internal::from_node<Conv>(node).nhwc;
+}
+
+bool is_grouped_nhwc_conv(const ir::Node& node) {
+  if (!ops::internal::is<Conv>(node)) return false;
+  const Conv conv = ops::internal::from_node<Conv>(node);
+  return conv.nhwc && conv.group > 1;
 }
 
 }  // namespace sardonyx::passes

@@ -4,12 +4,14 @@
 #include <optional>
 
 #include "kernels/conv/conv.h"
+#include "ops/internal/products.h"
 #include "passes/graph_index.h"
 
 namespace sardonyx::passes {
 
 // Conv's fused form with channels last and constant weights.
 struct NhwcConv {
+  ops::internal::Conv op;
   kernels::ConvParams shape;  // of its weights, strides and dilation; pads where they are given
   bool padded = false;        // there may be pads
 
@@ -18,5 +20,9 @@ struct NhwcConv {
   bool pointwise() const;     // all that, and in one group
 };
 std::optional<NhwcConv> nhwc_conv(const GraphIndex& index, size_t node);
+
+// Whether the node is an internal Conv with channels last, and whether one in several groups.
+bool is_nhwc_conv(const ir::Node& node);
+bool is_grouped_nhwc_conv(const ir::Node& node);
 
 }  // namespace sardonyx::passes

@@ -7,10 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "ops/upgrade_context.h"
+#include "ir/node_values.h"
+#include "ops/internal/attention.h"
+#include "ops/internal/node.h"
 
 namespace sardonyx::passes {
 namespace {
+
+using ops::internal::Attention;
 
 bool has_perm(const ir::Node* node, std::vector<int64_t> perm) {
   if (!is_op(node, "Transpose")) return false;
@@ -29,44 +33,36 @@ class Match {
     if (!softmax() || !scores() || !values()) return false;
     if (widened_) widen();
     without_repetition();
+    Attention op;
+    op.scale = static_cast<float>(scale_);
+    op.masked = masked_;
+    if (rank_ == 3) op.q_num_heads = op.kv_num_heads = 1;
     ir::Node fused;
-    fused.domain = "sardonyx";
-    fused.op_type = "Attention";
     fused.name = index_.node(softmax_).name;
-    std::vector<int64_t> transposed(4, 0);
-    for (size_t i = 0; i < 3; ++i) {
+    for (const size_t i : {Attention::q, Attention::k, Attention::v}) {
       const size_t turn = index_.producer_index(operands_[i]);
-      if (i == 1 && keys_swapped_) {
-        transposed[i] = 1;
+      if (i == Attention::k && keys_swapped_) {
+        op.transposed[i] = true;
       } else if (turn != index_.size() && has_perm(&index_.node(turn), length_first())) {
         operands_[i] = index_.node(turn).inputs[0];
-        transposed[i] = 1;
+        op.transposed[i] = true;
         parts_.push_back(turn);
       }
       fused.inputs.push_back(operands_[i]);
     }
     if (left_out_) allow();
-    std::vector<int64_t> inner;
     for (const Mask& mask : masks_) {
-      fused.inputs.resize(inner.empty() ? 3 : 7);
-      fused.inputs.push_back(mask.value);
-      inner.push_back(mask.inner);
+      ir::set_input(fused, op.inner.empty() ? Attention::mask : Attention::second_mask, mask.value);
+      op.inner.push_back(mask.inner);
     }
     size_t last = product_;
     const size_t user = index_.only_user(index_.node(product_).outputs[0]);
     if (user != index_.size() && has_perm(&index_.node(user), length_first())) {
-      transposed[3] = 1;
+      op.transposed.back() = true;
       last = user;
     }
     fused.outputs = {index_.node(last).outputs[0]};
-    fused.attributes = {ops::float_attribute("scale", static_cast<float>(scale_)),
-                        ops::ints_attribute("transposed", transposed)};
-    if (masked_) fused.attributes.push_back(ops::float_attribute("masked", *masked_));
-    if (!inner.empty()) fused.attributes.push_back(ops::ints_attribute("inner", inner));
-    if (rank_ == 3) {
-      fused.attributes.push_back(ops::int_attribute("q_num_heads", 1));
-      fused.attributes.push_back(ops::int_attribute("kv_num_heads", 1));
-    }
+    ops::internal::write(op, fused);
     index_.replace(last, std::move(fused), parts_);
     return true;
   }
@@ -79,11 +75,6 @@ class Match {
     int64_t inner = 1;
   };
 
-  const ir::Dims* shape(const std::string& value) const {
-    const infer::ValueFacts* known = index_.known(value);
-    return known && known->type.shape ? &*known->type.shape : nullptr;
-  }
-
   // Batch (and heads) x length x size, from length first.
   std::vector<int64_t> length_first() const {
     return rank_ == 4 ? std::vector<int64_t>{0, 2, 1, 3} : std::vector<int64_t>{1, 0, 2};
@@ -92,7 +83,7 @@ class Match {
   bool softmax() {
     const ir::Node& node = index_.node(softmax_);
     if (!is_op(&node, "Softmax") || !index_.is_float32(node.outputs[0])) return false;
-    const auto* dims = shape(node.outputs[0]);
+    const auto* dims = index_.shape_of(node.outputs[0]);
     if (dims == nullptr || dims->size() < 3 || dims->size() > 4) return false;
     rank_ = dims->size();
     const ir::Attribute* axis = node.find("axis");
@@ -135,7 +126,8 @@ class Match {
     if (!reshaped) return 1;
     const ir::Node* node = index_.producer(scores);
     if (!is_op(node, "Reshape") || index_.uses(scores) != 1) return 0;
-    const auto *rows = shape(scores), *all = shape(node->inputs[0]), *back = shape(result);
+    const auto *rows = index_.shape_of(scores), *all = index_.shape_of(node->inputs[0]),
+               *back = index_.shape_of(result);
     if (rows == nullptr || all == nullptr || back == nullptr || rows->size() != rank_ + 1 ||
         all->size() != rank_ || *all != *back ||
         !std::equal(rows->begin() + 2, rows->end(), all->begin() + 1, all->end()))
@@ -207,7 +199,9 @@ class Match {
   void without_repetition() {
     if (rank_ != 4 || keys_swapped_) return;
     const std::string keys = unrepeated(operands_[1]), values = unrepeated(operands_[2]);
-    if (keys.empty() || values.empty() || (*shape(keys))[1] != (*shape(values))[1]) return;
+    if (keys.empty() || values.empty() ||
+        (*index_.shape_of(keys))[1] != (*index_.shape_of(values))[1])
+      return;
     operands_[1] = keys, operands_[2] = values;
   }
 
@@ -219,8 +213,8 @@ class Match {
         is_op(joined, "Reshape") ? index_.producer(joined->inputs[0]) : nullptr;
     const ir::Node* apart = is_op(expand, "Expand") ? index_.producer(expand->inputs[0]) : nullptr;
     if (!is_op(apart, "Unsqueeze")) return {};
-    const auto *few = shape(apart->inputs[0]), *one = shape(apart->outputs[0]),
-               *many = shape(expand->outputs[0]), *all = shape(heads);
+    const auto *few = index_.shape_of(apart->inputs[0]), *one = index_.shape_of(apart->outputs[0]),
+               *many = index_.shape_of(expand->outputs[0]), *all = index_.shape_of(heads);
     if (few == nullptr || one == nullptr || many == nullptr || all == nullptr || few->size() != 4 ||
         many->size() != 5)
       return {};
@@ -270,7 +264,7 @@ class Match {
   // Attention broadcasts masks and scores as Where and Add do it, whatever sizes a run finds. Only
   // what repeats the scores for sure stays apart: their product would be computed again and again.
   bool is_mask(const std::string& mask, const std::string& scores) const {
-    const auto *dims = shape(mask), *all = shape(scores);
+    const auto *dims = index_.shape_of(mask), *all = index_.shape_of(scores);
     if (dims == nullptr || all == nullptr || dims->empty() || dims->size() > all->size())
       return false;
     const auto begin = all->end() - static_cast<std::ptrdiff_t>(dims->size());
@@ -312,9 +306,9 @@ class Match {
 
   // As many dimensions each as the scores, and the same batch and heads: nothing is broadcast.
   bool sizes_fit() const {
-    const auto* q = shape(operands_[0]);
-    const auto* k = shape(operands_[1]);
-    const auto* v = shape(operands_[2]);
+    const auto* q = index_.shape_of(operands_[0]);
+    const auto* k = index_.shape_of(operands_[1]);
+    const auto* v = index_.shape_of(operands_[2]);
     if (q == nullptr || k == nullptr || v == nullptr || q->size() != rank_ || k->size() != rank_ ||
         v->size() != rank_)
       return false;

@@ -2,7 +2,10 @@
 
 #include <cmath>
 
+#include "ir/node_values.h"
 #include "ir/tensor.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
 #include "passes/attributes.h"
 #include "passes/fusion/products.h"
 #include "passes/running_statistics.h"
@@ -10,13 +13,9 @@
 namespace sardonyx::passes {
 namespace {
 
-// The operators whose fused form takes images, and a factor for each output channel.
-bool is_conv(const ir::Node& node) {
-  return is_product(node, "Conv") || is_product(node, "ConvTranspose");
-}
-
-// The axis of the weights that counts output channels.
-size_t output_axis(const ir::Node& conv) { return conv.op_type == "Conv" ? 0 : 1; }
+using ops::internal::Conv;
+using ops::internal::ConvTranspose;
+using ops::internal::ScaleShift;
 
 class Normalizations {
  public:
@@ -24,16 +23,44 @@ class Normalizations {
 
   // BatchNormalization after a convolution becomes part of its weights and bias.
   bool fold_batch_normalization(size_t i) {
-    ir::Node& norm = index_.node(i);
+    const ir::Node& norm = index_.node(i);
     if (!is_op(&norm, "BatchNormalization") || attr_int(norm, "training_mode", 0) != 0)
       return false;
     const size_t c = index_.producer_index(norm.inputs[0]);
-    if (c == index_.size() || !is_conv(index_.node(c)) || index_.uses(norm.inputs[0]) != 1)
-      return false;
-    const ir::Node& conv = index_.node(c);
-    const Tensor* w = conv_weights(index_, conv);
-    const bool has_bias = conv.inputs.size() > 2 && !conv.inputs[2].empty();
-    const Tensor* b = has_bias ? index_.constant(conv.inputs[2]) : nullptr;
+    if (c == index_.size() || index_.uses(norm.inputs[0]) != 1) return false;
+    const auto product = ops::internal::product_of(index_.node(c));
+    if (!product || !is_plain(index_.node(c), *product)) return false;
+    if (const auto* conv = std::get_if<Conv>(&*product)) return fold_into(*conv, c, i);
+    if (const auto* conv = std::get_if<ConvTranspose>(&*product)) return fold_into(*conv, c, i);
+    return false;
+  }
+
+  // BatchNormalization of rows: its channels are innermost already.
+  bool normalize_rows(size_t i) {
+    const ir::Node& norm = index_.node(i);
+    if (!is_op(&norm, "BatchNormalization") || !index_.is_float32(norm.outputs[0])) return false;
+    const auto& shape = index_.known(norm.outputs[0])->type.shape;
+    if (!shape || shape->size() != 2) return false;
+    const auto channels =
+        running_statistics(norm, [&](const std::string& name) { return index_.constant(name); });
+    if (!channels || !((*shape)[1] == channels->factors.size())) return false;
+    const std::string factors = index_.add_initializer(channels->factors, "factors"),
+                      terms = index_.add_initializer(channels->terms, "terms");
+    index_.replace(i, ops::internal::to_node(ScaleShift{}, norm.name,
+                                             {{ScaleShift::x, norm.inputs[0]},
+                                              {ScaleShift::factors, factors},
+                                              {ScaleShift::terms, terms}},
+                                             {norm.outputs[0]}));
+    return true;
+  }
+
+ private:
+  template <class Op>
+  bool fold_into(const Op& conv, size_t c, size_t i) {
+    const ir::Node &node = index_.node(c), &norm = index_.node(i);
+    const Tensor* w = conv_weights(index_, node, conv);
+    const bool has_bias = ir::has_input(node, Op::bias);
+    const Tensor* b = has_bias ? index_.constant(node.inputs[Op::bias]) : nullptr;
     std::vector<Tensor> parameters;
     for (size_t k = 1; k <= 4; ++k) {
       const Tensor* p = index_.constant(norm.inputs[k]);
@@ -41,7 +68,7 @@ class Normalizations {
       parameters.push_back(ir::aligned(*p));
     }
     if (w == nullptr || (has_bias && b == nullptr) || w->rank() < 3) return false;
-    const int64_t channels = w->shape()[output_axis(conv)];
+    const int64_t channels = w->shape()[Op::output_axis];
     for (const Tensor& p : parameters) {
       if (p.size() != channels) return false;
     }
@@ -62,36 +89,15 @@ class Normalizations {
       to_factor[m] = static_cast<float>(factor);
       to_bias[m] = static_cast<float>((old - mean[m]) * factor + shift[m]);
     }
-    ir::Node fused = conv;
-    fused.domain = "sardonyx";
-    fused.inputs = {conv.inputs[0], conv.inputs[1], index_.add_initializer(bias, "bias"), "",
-                    index_.add_initializer(factors, "factors")};
+    ir::Node fused = node;
+    ops::internal::write(conv, fused);
+    ir::set_input(fused, Op::bias, index_.add_initializer(bias, "bias"));
+    ir::set_input(fused, Op::factors, index_.add_initializer(factors, "factors"));
     fused.outputs = {norm.outputs[0]};
     index_.replace(i, std::move(fused));
     return true;
   }
 
-  // BatchNormalization of rows: its channels are innermost already.
-  bool normalize_rows(size_t i) {
-    const ir::Node& norm = index_.node(i);
-    if (!is_op(&norm, "BatchNormalization") || !index_.is_float32(norm.outputs[0])) return false;
-    const auto& shape = index_.known(norm.outputs[0])->type.shape;
-    if (!shape || shape->size() != 2) return false;
-    const auto channels =
-        running_statistics(norm, [&](const std::string& name) { return index_.constant(name); });
-    if (!channels || !((*shape)[1] == channels->factors.size())) return false;
-    ir::Node fused;
-    fused.op_type = "ScaleShift";
-    fused.domain = "sardonyx";
-    fused.name = norm.name;
-    fused.inputs = {norm.inputs[0], index_.add_initializer(channels->factors, "factors"),
-                    index_.add_initializer(channels->terms, "terms")};
-    fused.outputs = {norm.outputs[0]};
-    index_.replace(i, std::move(fused));
-    return true;
-  }
-
- private:
   GraphIndex& index_;
 };
 

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "infer/infer.h"
+#include "ir/node_values.h"
 #include "ops/families/elementwise.h"
-#include "ops/upgrade_context.h"
+#include "ops/internal/elementwise.h"
+#include "ops/internal/node.h"
 
 namespace sardonyx::passes {
 namespace {
@@ -99,7 +101,7 @@ class FusedElementwise {
     ElementwiseStep step;
     step.kind = kind;
     step.bytes = {type, static_cast<float>(*scale), 0};
-    if (node.inputs.size() < 3 || node.inputs[2].empty()) return step;
+    if (!ir::has_input(node, 2)) return step;
     const auto zero = index_.byte(node.inputs[2]);
     if (!zero || index_.known(node.inputs[2])->type.element != type) return std::nullopt;
     step.bytes.zero = *zero;
@@ -126,10 +128,9 @@ class FusedElementwise {
     return row ? std::optional(ElementwiseExtent::row) : std::nullopt;
   }
 
-  // Inputs that are not part of the step itself.
-  static size_t operand_count(const ir::Node& node) {
-    static constexpr std::string_view single[] = {"Clip", "QuantizeLinear", "DequantizeLinear"};
-    return std::ranges::find(single, node.op_type) != std::end(single) ? 1 : node.inputs.size();
+  // Other inputs are constants that the step itself holds.
+  static size_t operand_count(const ElementwiseStep& step) {
+    return step.kind == ElementwiseStep::Kind::binary ? 2 : 1;
   }
 
   bool is_single(const std::string& value) const {
@@ -151,12 +152,12 @@ class FusedElementwise {
     ++started_;
     const ir::Node& node = index_.node(i);
     ElementwiseOperand operands[2];
-    for (size_t k = 0; k < operand_count(node); ++k) {
+    for (size_t k = 0; k < operand_count(step); ++k) {
       if (!operand(node.inputs[k], node.outputs[0], operands[k])) return false;
     }
     step.a = operands[0];
     step.b = operands[1];
-    for (size_t k = 0; k < operand_count(node); ++k) {
+    for (size_t k = 0; k < operand_count(step); ++k) {
       if (operands[k].kind == Kind::tile) free_[static_cast<size_t>(operands[k].index)] = true;
     }
     const auto tile = std::ranges::find(free_, true);
@@ -190,41 +191,13 @@ class FusedElementwise {
     return is_op(&node, "DequantizeLinear") || index_.only_user(node.outputs[0]) != index_.size();
   }
 
-  static int64_t number_of(const ElementwiseStep& step) {
-    switch (step.kind) {
-      case ElementwiseStep::Kind::unary: return static_cast<int64_t>(step.unary);
-      case ElementwiseStep::Kind::binary: return static_cast<int64_t>(step.binary);
-      default: return static_cast<int64_t>(step.bytes.type);
-    }
-  }
-
   void replace() {
-    std::vector<int64_t> code, extents;
-    ir::Attribute params;
-    params.name = "params";
-    params.kind = ir::AttributeKind::floats;
-    for (const ElementwiseStep& s : program_.steps) {
-      code.insert(code.end(), {static_cast<int64_t>(s.kind), number_of(s)});
-      for (const ElementwiseOperand& o : {s.a, s.b, s.to}) {
-        code.insert(code.end(), {static_cast<int64_t>(o.kind), o.index});
-      }
-      const bool bytes =
-          s.kind == ElementwiseStep::Kind::from_bytes || s.kind == ElementwiseStep::Kind::to_bytes;
-      params.floats.push_back(bytes ? s.bytes.scale : static_cast<float>(s.params.alpha));
-      params.floats.push_back(bytes ? static_cast<float>(s.bytes.zero)
-                                    : static_cast<float>(s.params.beta));
-    }
-    for (const ElementwiseExtent extent : program_.extents) {
-      extents.push_back(static_cast<int64_t>(extent));
-    }
+    const ir::Node& last = index_.node(last_);
     ir::Node fused;
-    fused.domain = "sardonyx";
-    fused.op_type = "FusedElementwise";
-    fused.name = index_.node(last_).name;
+    ops::internal::write(ops::internal::FusedElementwise::of(program_), fused);
+    fused.name = last.name;
     fused.inputs = inputs_;
-    fused.outputs = index_.node(last_).outputs;
-    fused.attributes = {ops::ints_attribute("program", code),
-                        ops::ints_attribute("extents", extents), params};
+    fused.outputs = last.outputs;
     index_.replace(last_, std::move(fused));
   }
 

@@ -22,7 +22,7 @@ class GroupNormalization {
     if (!is_op(split, "Reshape") || join == index_.size() || !is_op(&index_.node(join), "Reshape"))
       return;
     const std::string x = split->inputs[0];
-    const ir::Dims *shape = shape_of(x), *grouped = shape_of(norm.inputs[0]);
+    const ir::Dims *shape = index_.shape_of(x), *grouped = index_.shape_of(norm.inputs[0]);
     if (!index_.is_float32(x) || shape == nullptr || grouped == nullptr || shape->size() < 3 ||
         grouped->size() < 3 || (*shape)[0] != (*grouped)[0] ||
         !index_.same_shape(index_.node(join).outputs[0], x))
@@ -57,11 +57,6 @@ class GroupNormalization {
   }
 
  private:
-  const ir::Dims* shape_of(const std::string& value) const {
-    const infer::ValueFacts* known = index_.known(value);
-    return known && known->type.is_tensor() && known->type.shape ? &*known->type.shape : nullptr;
-  }
-
   // A constant of so many float32.
   std::optional<std::vector<float>> floats(const std::string& value, int64_t count) const {
     const Tensor* tensor = index_.constant(value);
@@ -96,7 +91,7 @@ class GroupNormalization {
     if (tensor == nullptr || !index_.same_shape(index_.node(user).outputs[0], value))
       return std::nullopt;
     // Behind missing axes in front it is [1, channels, 1, ...].
-    const auto rank = static_cast<int64_t>(shape_of(value)->size());
+    const auto rank = static_cast<int64_t>(index_.shape_of(value)->size());
     const int64_t axis = tensor->rank() - (rank - 1);
     if (axis < 0 || axis > 1 || tensor->shape()[static_cast<size_t>(axis)] != channels)
       return std::nullopt;

@@ -5,8 +5,9 @@
 
 #include "ir/origin.h"
 #include "ir/tensor.h"
-#include "kernels/elementwise/fused_elementwise.h"
-#include "ops/upgrade_context.h"
+#include "ops/internal/elementwise.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
 #include "passes/attributes.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/layout_walk.h"
@@ -14,6 +15,8 @@
 
 namespace sardonyx::passes {
 namespace {
+
+using ops::internal::ScaleShift;
 
 constexpr int64_t largest_transposed_constant = 1 << 20;  // elements
 
@@ -41,9 +44,9 @@ bool LayoutWalk::scaling(ir::Node& node) {
 bool LayoutWalk::fusion(ir::Node& node) {
   if (!is_image(node.outputs[0])) return false;
   const int64_t rank = rank_of(node.outputs[0]);
-  const std::vector<int64_t>& extents = node.find("extents")->ints;
-  constexpr auto whole = static_cast<int64_t>(kernels::ElementwiseExtent::whole);
-  constexpr auto single = static_cast<int64_t>(kernels::ElementwiseExtent::single);
+  const auto extents = ops::internal::from_node<ops::internal::FusedElementwise>(node).extents;
+  constexpr auto whole = kernels::ElementwiseExtent::whole;
+  constexpr auto single = kernels::ElementwiseExtent::single;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (extents[i] != single && (extents[i] != whole || rank_of(node.inputs[i]) != rank))
       return false;
@@ -80,7 +83,7 @@ std::string LayoutWalk::broadcast_operand(const std::string& value, int64_t rank
     return last_[value] = add_constant(held.reshaped({tensor->size()}), value);
   }
   const std::string full = add_constant(held.reshaped(shape), value);
-  std::string twin = new_name(value, "last");
+  std::string twin = names_.make(value, "last");
   transpose(full, twin, to_nhwc(rank));
   return last_[value] = twin;
 }
@@ -101,12 +104,13 @@ bool LayoutWalk::batch_normalization(ir::Node& node) {
       running_statistics(node, [&](const std::string& name) { return constant(name); });
   if (!channels) return false;
   ir::keep_source(node);
-  node.op_type = "ScaleShift";
-  node.domain = "sardonyx";
-  node.inputs = {as_nhwc(node.inputs[0]), add_constant(channels->factors, "factors"),
-                 add_constant(channels->terms, "terms")};
+  ops::internal::write(ScaleShift{}, node);
+  std::string x = as_nhwc(node.inputs[0]), factors = add_constant(channels->factors, "factors"),
+              terms = add_constant(channels->terms, "terms");
+  ops::internal::place_inputs(node, {{ScaleShift::x, std::move(x)},
+                                     {ScaleShift::factors, std::move(factors)},
+                                     {ScaleShift::terms, std::move(terms)}});
   node.outputs.resize(1);
-  node.attributes.clear();
   emit(std::move(node));
   return true;
 }
@@ -116,14 +120,12 @@ bool LayoutWalk::joins_scale_shift(ir::Node& node) {
   if (node.op_type != "Relu" && !silu) return false;
   ir::Node& before = graph_.nodes.back();
   const std::string& x = node.inputs[0];
-  const bool scales = before.domain == "sardonyx" && (before.op_type == "ScaleShift" ||
-                                                      before.op_type == "InstanceNormalization" ||
-                                                      before.op_type == "GroupNormalization");
-  if (!scales || uses(x) != 1 || before.outputs[0] != last_.at(x) ||
-      before.find("activation") != nullptr)
-    return false;
+  if (uses(x) != 1 || before.outputs.empty() || before.outputs[0] != last_.at(x)) return false;
+  const auto activation = ops::internal::activation_after_scaling(before);
+  if (!activation || !activation->is_none()) return false;
   only_nhwc_.erase(x);
-  before.attributes.push_back(ops::string_attribute("activation", silu ? "silu" : "relu"));
+  using kernels::Activation;
+  ops::internal::set_activation_after_scaling(before, {silu ? Activation::silu : Activation::relu});
   before.outputs[0] = node.outputs[0];
   make_nhwc(before.outputs[0]);
   const ir::Node scale_shift = before;

@@ -2,16 +2,24 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/node_values.h"
 #include "ir/origin.h"
 #include "kernels/conv/conv_int8_nhwc.h"
+#include "ops/families/conv_params.h"
 #include "ops/families/conv_transpose.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 #include "ops/node_view.h"
 #include "ops/upgrade_context.h"
-#include "passes/attributes.h"
 #include "passes/layout/layout_walk.h"
 
 namespace sardonyx::passes {
 namespace {
+
+using ops::internal::Conv;
+using ops::internal::ConvTranspose;
+using ops::internal::QLinearConv;
 
 // What weights are packed from.
 bool is_narrow_or_float(ElementType type) {
@@ -22,34 +30,43 @@ bool is_narrow_or_float(ElementType type) {
 }  // namespace
 
 bool LayoutWalk::conv(ir::Node& node) {
-  const std::string x = node.inputs[0];
-  const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
+  const std::string x = node.inputs[Conv::x];
+  const Tensor* w = constant(ir::input(node, Conv::w));
+  Conv conv = ops::internal::conv_of(ops::NodeView(node, nullptr));
   if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
-      w->rank() != rank_of(x) || w->size() == 0 || node.find("nhwc") != nullptr ||
-      !(pays(x, w->shape()[0]) || dots(node, *w)) || (!is_nhwc(x) && stays_alone(node, *w)))
+      w->rank() != rank_of(x) || w->size() == 0 || conv.nhwc ||
+      !(pays(x, w->shape()[0]) || dots(conv, *w)) || (!is_nhwc(x) && stays_alone(node, conv, *w)))
     return false;
-  const bool residual = node.inputs.size() > 3 && !node.inputs[3].empty();
-  if (residual && !is_float_image(node.inputs[3])) return false;
-  if (goes_before_resize(node, *w)) return true;
-  node.inputs[0] = as_nhwc(x);
-  if (residual) node.inputs[3] = as_nhwc(node.inputs[3]);
-  return internal_form(node);
+  const bool residual = ir::has_input(node, Conv::residual);
+  if (residual && !is_float_image(node.inputs[Conv::residual])) return false;
+  conv.nhwc = true;
+  if (goes_before_resize(node, conv, *w)) return true;
+  ops::internal::write(conv, node);
+  node.inputs[Conv::x] = as_nhwc(x);
+  if (residual) node.inputs[Conv::residual] = as_nhwc(node.inputs[Conv::residual]);
+  emit(std::move(node));
+  return true;
 }
 
-const Tensor* LayoutWalk::transposed_weights(const ir::Node& node) const {
-  const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
-  const ops::NodeView view(node, nullptr);
-  const bool any = ops::refuses_phases(view, w).empty() || ops::refuses_depthwise(view, w).empty();
+const Tensor* LayoutWalk::transposed_weights(const ir::Node& node,
+                                             const ConvTranspose& conv) const {
+  const Tensor* w = constant(ir::input(node, ConvTranspose::w));
+  const bool any = ops::refuses_phases(conv, w).empty() || ops::refuses_depthwise(conv, w).empty();
   return any ? w : nullptr;
 }
 
 bool LayoutWalk::conv_transpose(ir::Node& node) {
-  const std::string& x = node.inputs[0];
-  const Tensor* w = transposed_weights(node);
+  const std::string& x = node.inputs[ConvTranspose::x];
+  ConvTranspose conv = ops::internal::conv_transpose_of(ops::NodeView(node, nullptr));
+  const Tensor* w = transposed_weights(node, conv);
   if (!is_float_image(x) || w == nullptr || !is_narrow_or_float(w->element_type()) ||
-      w->rank() != rank_of(x) || !pays(x, w->shape()[1] * attr_int(node, "group", 1)))
+      w->rank() != rank_of(x) || !pays(x, w->shape()[1] * conv.group))
     return false;
-  return internal(node);
+  conv.nhwc = true;
+  ops::internal::write(conv, node);
+  node.inputs[ConvTranspose::x] = as_nhwc(x);
+  emit(std::move(node));
+  return true;
 }
 
 bool LayoutWalk::pays(const std::string& x, int64_t channels) const {
@@ -57,73 +74,74 @@ bool LayoutWalk::pays(const std::string& x, int64_t channels) const {
   return is_nhwc(x) || channels >= least;
 }
 
-bool LayoutWalk::dots(const ir::Node& node, const Tensor& weights) const {
-  kernels::ConvParams shape = shape_of_weights(node, weights);
+bool LayoutWalk::dots(const Conv& conv, const Tensor& weights) {
+  kernels::ConvParams shape = shape_of_weights(conv, weights);
   shape.nhwc = true;
   return kernels::choose_conv(shape).path == kernels::ConvPath::dots_nhwc;
 }
 
-kernels::ConvParams LayoutWalk::shape_of_weights(const ir::Node& node, const Tensor& weights) {
+kernels::ConvParams LayoutWalk::shape_of_weights(const Conv& conv, const Tensor& weights) {
   kernels::ConvParams shape;
   shape.rank = static_cast<int>(weights.rank()) - 2;
-  shape.group = attr_int(node, "group", 1);
+  shape.group = conv.group;
   shape.in_channels = weights.shape()[1] * shape.group;
   shape.out_channels = weights.shape()[0];
   std::copy(weights.shape().begin() + 2, weights.shape().end(), shape.kernel.begin());
-  const auto take = [&](std::string_view name, kernels::ConvParams::Dims& to) {
-    const ir::Attribute* a = node.find(name);
-    if (a != nullptr && a->ints.size() == static_cast<size_t>(shape.rank))
-      std::ranges::copy(a->ints, to.begin());
+  const auto take = [&](const std::vector<int64_t>& list, kernels::ConvParams::Dims& to) {
+    if (list.size() == static_cast<size_t>(shape.rank)) std::ranges::copy(list, to.begin());
   };
-  take("strides", shape.stride);
-  take("dilations", shape.dilation);
+  take(conv.window.strides, shape.stride);
+  take(conv.window.dilations, shape.dilation);
   return shape;
 }
 
-bool LayoutWalk::stays_alone(const ir::Node& node, const Tensor& weights) const {
+bool LayoutWalk::stays_alone(const ir::Node& node, const Conv& conv, const Tensor& weights) const {
   const ir::Dims* out = shape_of(node.outputs[0]);
   if (wanted_nhwc_.contains(node.outputs[0]) || weights.rank() != 4 || out == nullptr) return false;
   constexpr int64_t wide = 32;  // rows that fill vectors
   const auto width = out->back().value();
   if (!width || *width < wide) return false;
-  return kernels::choose_conv(shape_of_weights(node, weights)).path ==
+  return kernels::choose_conv(shape_of_weights(conv, weights)).path ==
          kernels::ConvPath::depthwise_rows;
 }
 
 bool LayoutWalk::conv_int8(ir::Node& node) {
-  if (node.inputs.size() < 8) return false;
-  const std::string x = node.inputs[0];
-  const Tensor *w = constant(node.inputs[3]), *zero = constant(node.inputs[5]);
+  if (!ir::has_input(node, QLinearConv::y_zero)) return false;
+  const std::string x = node.inputs[QLinearConv::x];
+  const Tensor *w = constant(node.inputs[QLinearConv::w]),
+               *zero = constant(node.inputs[QLinearConv::w_zero]);
+  const ops::NodeView view(node, nullptr);
+  QLinearConv conv;
+  conv.window = ops::read_window(view, ops::WindowKind::convolution);
+  conv.group = ops::read_group(view);
   if (!is_image(x) || w == nullptr || zero == nullptr || w->rank() != rank_of(x) ||
       w->size() == 0 || (zero->size() != 1 && zero->size() != w->shape()[0]) ||
       !pays(x, w->shape()[0]))
     return false;
   kernels::ConvParams shape;
   shape.rank = static_cast<int>(w->rank()) - 2;
-  shape.group = attr_int(node, "group", 1);
+  shape.group = conv.group;
   shape.out_channels = w->shape()[0];
   shape.in_channels = w->shape()[1] * shape.group;
   std::copy(w->shape().begin() + 2, w->shape().end(), shape.kernel.begin());
   if (!kernels::conv_int8_nhwc_applies(shape)) return false;
-  return internal(node);
-}
-
-bool LayoutWalk::internal_form(ir::Node& node) {
-  node.domain = "sardonyx";
-  node.attributes.push_back(ops::int_attribute("nhwc", 1));
+  ops::internal::write(conv, node);
+  node.inputs[QLinearConv::x] = as_nhwc(x);
   emit(std::move(node));
   return true;
 }
 
-bool LayoutWalk::internal(ir::Node& node) {
+bool LayoutWalk::nhwc_form(ir::Node& node) {
+  if (!ops::internal::make_nhwc_form(node)) return false;
   node.inputs[0] = as_nhwc(node.inputs[0]);
-  return internal_form(node);
+  emit(std::move(node));
+  return true;
 }
 
 bool LayoutWalk::pool(ir::Node& node) {
   if (node.outputs.size() > 1 && !node.outputs[1].empty()) return false;
   node.outputs.resize(1);
-  return internal(node);
+  return nhwc_form(node);
 }
 
 bool LayoutWalk::global_pool(ir::Node& node, std::string_view reduce) {

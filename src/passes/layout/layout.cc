@@ -3,10 +3,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/node_values.h"
+#include "ops/internal/elementwise.h"
+#include "ops/internal/node.h"
+#include "ops/internal/products.h"
 #include "ops/traits.h"
 #include "passes/layout/layout_walk.h"
 
 namespace sardonyx::passes {
+namespace {
+
+using ops::internal::Conv;
+using ops::internal::ConvTranspose;
+
+template <class Op>
+bool is_either(const ir::Node& node) {
+  return ops::internal::is<Op>(node) || ops::internal::is_standard<Op>(node);
+}
+
+}  // namespace
 
 bool LayoutWalk::run() {
   find_wanted();
@@ -31,11 +46,13 @@ bool LayoutWalk::run() {
 bool LayoutWalk::wants_nhwc(const ir::Node& node) const {
   const std::string& op = node.op_type;
   if (op == "QLinearConv" || op == "Transpose") return true;
-  if (op == "Conv") {
-    const Tensor* w = node.inputs.size() > 1 ? constant(node.inputs[1]) : nullptr;
+  if (is_either<Conv>(node)) {
+    const Tensor* w = constant(ir::input(node, Conv::w));
     if (w != nullptr && w->rank() > 1 && w->shape()[1] != 1) return true;
   }
-  if (op == "ConvTranspose" && transposed_weights(node) != nullptr) return true;
+  if (is_either<ConvTranspose>(node) &&
+      transposed_weights(node, ops::internal::conv_transpose_of(ops::NodeView(node, nullptr))))
+    return true;
   return std::ranges::any_of(node.outputs,
                              [&](const std::string& y) { return wanted_nhwc_.contains(y); });
 }
@@ -50,10 +67,10 @@ bool LayoutWalk::convert(ir::Node& node) {
   if (node.inputs.empty() || node.outputs.empty()) return false;
   const std::string& op = node.op_type;
   const bool standard = node.domain.empty();
-  if (op == "Conv" && (standard || node.domain == "sardonyx")) return conv(node);
-  if (op == "ConvTranspose" && (standard || node.domain == "sardonyx")) return conv_transpose(node);
+  if (is_either<Conv>(node)) return conv(node);
+  if (is_either<ConvTranspose>(node)) return conv_transpose(node);
   if (op == "QLinearConv" && standard) return conv_int8(node);
-  if (op == "FusedElementwise" && node.domain == "sardonyx")
+  if (ops::internal::is<ops::internal::FusedElementwise>(node))
     return is_any_nhwc(node) && fusion(node);
   if (!standard) return false;
   if (op == "Transpose") return transposed(node);
@@ -65,9 +82,9 @@ bool LayoutWalk::convert(ir::Node& node) {
   if (op == "MaxPool" || op == "AveragePool") return pool(node);
   if (op == "GlobalAveragePool") return global_pool(node, "ReduceMean");
   if (op == "GlobalMaxPool") return global_pool(node, "ReduceMax");
-  if (op == "LRN") return is_float_image(node.inputs[0]) && internal(node);
+  if (op == "LRN") return is_float_image(node.inputs[0]) && nhwc_form(node);
   if (op == "InstanceNormalization" || op == "GroupNormalization")
-    return is_float_image(node.inputs[0]) && internal(node);
+    return is_float_image(node.inputs[0]) && nhwc_form(node);
   if (op == "BatchNormalization")
     return is_float_image(node.inputs[0]) && batch_normalization(node);
   if (op == "Concat") return concat(node);
@@ -75,7 +92,7 @@ bool LayoutWalk::convert(ir::Node& node) {
   if (op == "Slice") return slice(node);
   if (op == "Pad") return pad(node);
   if (op == "Resize") return resize(node);
-  if (op == "SpaceToDepth") return internal(node);
+  if (op == "SpaceToDepth") return nhwc_form(node);
   if (op == "DepthToSpace") return depth_to_space(node);
   if (ops::has_trait(node, ops::reduces)) return reduction(node);
   return false;

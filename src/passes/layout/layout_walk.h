@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/conv/conv.h"
+#include "ops/internal/products.h"
 #include "passes/layout/two_layouts.h"
 
 namespace sardonyx::passes {
@@ -34,21 +35,24 @@ class LayoutWalk : TwoLayouts {
 
   bool conv(ir::Node& node);
   // The constant weights of a ConvTranspose that has a form with channels last.
-  const Tensor* transposed_weights(const ir::Node& node) const;
+  const Tensor* transposed_weights(const ir::Node& node,
+                                   const ops::internal::ConvTranspose& conv) const;
   bool conv_transpose(ir::Node& node);
   // A border costs two passes over the images: few output channels would not pay for it.
   bool pays(const std::string& x, int64_t channels) const;
   // Whether it becomes dot products with channels last.
-  bool dots(const ir::Node& node, const Tensor& weights) const;
+  static bool dots(const ops::internal::Conv& conv, const Tensor& weights);
   // Channels, group, kernel, strides and dilations.
-  static kernels::ConvParams shape_of_weights(const ir::Node& node, const Tensor& weights);
+  static kernels::ConvParams shape_of_weights(const ops::internal::Conv& conv,
+                                              const Tensor& weights);
   // Whether it is a depthwise convolution between planes that planes are as good for: then turning
   // them takes longer than all else.
-  bool stays_alone(const ir::Node& node, const Tensor& weights) const;
+  bool stays_alone(const ir::Node& node, const ops::internal::Conv& conv,
+                   const Tensor& weights) const;
   // Of bytes: one group, or one input channel for each output channel.
   bool conv_int8(ir::Node& node);
-  bool internal_form(ir::Node& node);
-  bool internal(ir::Node& node);
+  // The internal form of a node whose first input is an image.
+  bool nhwc_form(ir::Node& node);
   bool pool(ir::Node& node);
   bool global_pool(ir::Node& node, std::string_view reduce);
 
@@ -82,7 +86,7 @@ class LayoutWalk : TwoLayouts {
   bool depth_to_space(ir::Node& node);
   // Reorders the output channels of the convolution right before, of which nothing else reads the
   // output, from [channel, block, block] to [block, block, channel]: pixels then move as a whole.
-  bool puts_blocks_first(const ir::Node& node);
+  bool puts_blocks_first(const ir::Node& node, int64_t block);
   // Rows [n, blocks] as [blocks, n].
   static Tensor blocks_first(const Tensor& rows, int64_t blocks);
   bool reduction(ir::Node& node);
@@ -103,9 +107,10 @@ class LayoutWalk : TwoLayouts {
   // A pointwise convolution right behind what enlarges planes goes before it, where there are fewer
   // pixels: nearest pixels stay what they are, and means of pixels as long as nothing but the
   // convolution is taken of them.
-  bool goes_before_resize(ir::Node& conv, const Tensor& weights);
+  bool goes_before_resize(ir::Node& node, const ops::internal::Conv& conv, const Tensor& weights);
   // One tap, no strides or pads, and no other image is added.
-  static bool keeps_pixels(const ir::Node& conv, const Tensor& weights);
+  static bool keeps_pixels(const ir::Node& node, const ops::internal::Conv& conv,
+                           const Tensor& weights);
 
   std::set<std::string> wanted_nhwc_;  // what something after it takes with channels last
   std::set<std::string> enlarged_;     // by constant scales of their planes

@@ -4,14 +4,21 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/node_values.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
+#include "ops/internal/images.h"
+#include "ops/internal/node.h"
+#include "ops/internal/products.h"
 #include "ops/upgrade_context.h"
 #include "passes/attributes.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/layout_walk.h"
 
 namespace sardonyx::passes {
+
+using ops::internal::Conv;
+using ops::internal::DepthToSpace;
 
 bool LayoutWalk::concat(ir::Node& node) {
   const int64_t rank = rank_of(node.outputs[0]);
@@ -85,29 +92,35 @@ bool LayoutWalk::pad(ir::Node& node) {
 }
 
 bool LayoutWalk::depth_to_space(ir::Node& node) {
-  const ir::Attribute* mode = node.find("mode");
-  if (mode != nullptr && mode->s && *mode->s == "CRD" && puts_blocks_first(node)) {
-    std::erase_if(node.attributes, [](const ir::Attribute& a) { return a.name == "mode"; });
-  }
-  return internal(node);
+  using ops::internal::DepthMode;
+  DepthToSpace op = ops::internal::depth_to_space_of(ops::NodeView(node, nullptr));
+  if (op.mode == DepthMode::CRD && puts_blocks_first(node, op.blocksize)) op.mode = DepthMode::DCR;
+  ops::internal::write(op, node);
+  node.inputs[0] = as_nhwc(node.inputs[0]);
+  emit(std::move(node));
+  return true;
 }
 
-bool LayoutWalk::puts_blocks_first(const ir::Node& node) {
+bool LayoutWalk::puts_blocks_first(const ir::Node& node, int64_t block) {
   const std::string& x = node.inputs[0];
   if (!is_nhwc(x) || uses(x) != 1) return false;
   ir::Node& conv = graph_.nodes.back();
-  const auto absent = [&](size_t i) { return conv.inputs.size() <= i || conv.inputs[i].empty(); };
-  const Tensor* weights = conv.inputs.size() > 1 ? constant(conv.inputs[1]) : nullptr;
-  const Tensor* bias = absent(2) ? nullptr : constant(conv.inputs[2]);
-  const int64_t block = attr_int(node, "blocksize", 0);
-  if (conv.op_type != "Conv" || conv.domain != "sardonyx" || conv.outputs[0] != last_.at(x) ||
-      weights == nullptr || attr_int(conv, "group", 1) != 1 || !(absent(2) || bias != nullptr) ||
-      !absent(3) || !absent(4) || block < 2 || block > weights->shape()[0] ||
+  if (!ops::internal::is<Conv>(conv) || conv.outputs[Conv::y] != last_.at(x) ||
+      ops::internal::from_node<Conv>(conv).group != 1)
+    return false;
+  const bool has_bias = ir::has_input(conv, Conv::bias);
+  const Tensor* weights = constant(ir::input(conv, Conv::w));
+  const Tensor* bias = has_bias ? constant(conv.inputs[Conv::bias]) : nullptr;
+  if (weights == nullptr || (has_bias && bias == nullptr) || ir::has_input(conv, Conv::residual) ||
+      ir::has_input(conv, Conv::factors) || block < 2 || block > weights->shape()[0] ||
       weights->shape()[0] % (block * block) != 0)
     return false;
-  conv.inputs[1] = add_constant(blocks_first(*weights, block * block), conv.inputs[1]);
-  if (bias != nullptr)
-    conv.inputs[2] = add_constant(blocks_first(*bias, block * block), conv.inputs[2]);
+  std::string& w = conv.inputs[Conv::w];
+  w = add_constant(blocks_first(*weights, block * block), w);
+  if (bias != nullptr) {
+    std::string& b = conv.inputs[Conv::bias];
+    b = add_constant(blocks_first(*bias, block * block), b);
+  }
   return true;
 }
 
@@ -126,7 +139,7 @@ Tensor LayoutWalk::blocks_first(const Tensor& rows, int64_t blocks) {
 
 bool LayoutWalk::reduction(ir::Node& node) {
   const int64_t rank = rank_of(node.inputs[0]);
-  if (node.inputs.size() < 2 || node.inputs[1].empty()) return false;
+  if (!ir::has_input(node, 1)) return false;
   auto axes = moved_axes(node, 1, rank, 0);
   if (!axes || axes->empty()) return false;
   std::ranges::sort(*axes);

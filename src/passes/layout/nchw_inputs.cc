@@ -2,13 +2,16 @@
 
 #include <algorithm>
 
-#include "ops/upgrade_context.h"
+#include "ir/node_values.h"
+#include "ops/internal/node.h"
 #include "passes/convolution/nhwc_conv.h"
 #include "passes/graph_index.h"
 #include "passes/layout/layout.h"
 
 namespace sardonyx::passes {
 namespace {
+
+using ops::internal::Conv;
 
 bool turns_to_nhwc(const ir::Node& node) {
   const ir::Attribute* perm = node.find("perm");
@@ -17,14 +20,16 @@ bool turns_to_nhwc(const ir::Node& node) {
          std::ranges::equal(perm->ints, to_nhwc(static_cast<int64_t>(perm->ints.size())));
 }
 
-bool reads_few_channels(const GraphIndex& index, size_t i) {
+// The convolution with channels last at i, where it reads an image of few channels.
+std::optional<Conv> conv_of_few_channels(const GraphIndex& index, size_t i) {
   const auto conv = nhwc_conv(index, i);
   const ir::Node& node = index.node(i);
   constexpr int64_t most = 4;
-  return conv && conv->shape.group == 1 && conv->shape.in_channels >= 2 &&
-         conv->shape.in_channels <= most && !conv->keeps_pixels() && node.outputs.size() == 1 &&
-         (node.inputs.size() < 6 || node.inputs[5].empty()) &&
-         node.find("input_shuffle") == nullptr && index.is_float32(node.inputs[1]);
+  const bool fits = conv && conv->shape.group == 1 && conv->shape.in_channels >= 2 &&
+                    conv->shape.in_channels <= most && !conv->keeps_pixels() &&
+                    node.outputs.size() == 1 && !ir::has_input(node, Conv::input_factors) &&
+                    conv->op.input_shuffle == 1 && index.is_float32(node.inputs[Conv::w]);
+  return fits ? std::optional(conv->op) : std::nullopt;
 }
 
 }  // namespace
@@ -35,12 +40,15 @@ void read_nchw_inputs(GraphIndex& index) {
     const ir::Node& turn = index.node(i);
     const size_t user = index.only_user(turn.outputs[0]);
     if (user == index.size() || !index.is_float32(turn.inputs[0]) ||
-        index.node(user).inputs[0] != turn.outputs[0] || !reads_few_channels(index, user))
+        index.node(user).inputs[0] != turn.outputs[0])
       continue;
-    ir::Node conv = index.node(user);
-    conv.inputs[0] = turn.inputs[0];
-    conv.attributes.push_back(ops::int_attribute("nchw_input", 1));
-    index.replace(user, std::move(conv));
+    auto conv = conv_of_few_channels(index, user);
+    if (!conv) continue;
+    conv->nchw_input = true;
+    ir::Node reading = index.node(user);
+    ops::internal::write(*conv, reading);
+    reading.inputs[Conv::x] = turn.inputs[0];
+    index.replace(user, std::move(reading));
   }
 }
 

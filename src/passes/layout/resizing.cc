@@ -3,12 +3,16 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/node_values.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
+#include "ops/internal/node.h"
 #include "ops/upgrade_context.h"
 #include "passes/layout/layout_walk.h"
 
 namespace sardonyx::passes {
+
+using ops::internal::Conv;
 
 bool LayoutWalk::resize(ir::Node& node) {
   if (!is_nhwc(node.inputs[0]) || !wanted_nhwc_.contains(node.outputs[0])) return false;
@@ -61,37 +65,36 @@ bool LayoutWalk::enlarges_planes(ir::Node& node, std::vector<int64_t>& axes) {
   return true;
 }
 
-bool LayoutWalk::goes_before_resize(ir::Node& conv, const Tensor& weights) {
-  const std::string x = conv.inputs[0];
-  if (!enlarged_.contains(x) || !is_nhwc(x) || uses(x) != 1 || conv.outputs.size() != 1 ||
-      graph_.nodes.back().outputs[0] != last_.at(x) || !keeps_pixels(conv, weights))
+bool LayoutWalk::goes_before_resize(ir::Node& node, const Conv& conv, const Tensor& weights) {
+  const std::string x = node.inputs[Conv::x];
+  if (!enlarged_.contains(x) || !is_nhwc(x) || uses(x) != 1 || node.outputs.size() != 1 ||
+      graph_.nodes.back().outputs[0] != last_.at(x) || !keeps_pixels(node, conv, weights))
     return false;
   const ir::Attribute* mode = graph_.nodes.back().find("mode");
   const bool nearest = mode == nullptr || !mode->s || *mode->s == "nearest";
-  if (!nearest && conv.find("activation") != nullptr) return false;
-  if (conv.name.empty()) ir::keep_source(conv);
+  if (!nearest && !conv.activation.is_none()) return false;
+  if (node.name.empty()) ir::keep_source(node);
   ir::Node resize = std::move(graph_.nodes.back());
   graph_.nodes.pop_back();
   only_nhwc_.erase(x);
   last_.erase(x);
-  conv.inputs[0] = resize.inputs[0];
-  resize.inputs[0] = new_name(conv.outputs[0], "small");
-  resize.outputs[0] = std::exchange(conv.outputs[0], resize.inputs[0]);
-  conv.domain = "sardonyx";
-  conv.attributes.push_back(ops::int_attribute("nhwc", 1));
-  graph_.nodes.push_back(std::move(conv));
+  node.inputs[Conv::x] = resize.inputs[0];
+  resize.inputs[0] = names_.make(node.outputs[Conv::y], "small");
+  resize.outputs[0] = std::exchange(node.outputs[Conv::y], resize.inputs[0]);
+  ops::internal::write(conv, node);
+  graph_.nodes.push_back(std::move(node));
   emit(std::move(resize));
   return true;
 }
 
-bool LayoutWalk::keeps_pixels(const ir::Node& conv, const Tensor& weights) {
-  const auto all = [&](std::string_view name, int64_t wanted) {
-    const ir::Attribute* a = conv.find(name);
-    return a == nullptr || std::ranges::all_of(a->ints, [&](int64_t n) { return n == wanted; });
+bool LayoutWalk::keeps_pixels(const ir::Node& node, const Conv& conv, const Tensor& weights) {
+  const auto all = [](const std::vector<int64_t>& list, int64_t wanted) {
+    return std::ranges::all_of(list, [&](int64_t n) { return n == wanted; });
   };
   return std::all_of(weights.shape().begin() + 2, weights.shape().end(),
                      [](int64_t n) { return n == 1; }) &&
-         all("strides", 1) && all("pads", 0) && (conv.inputs.size() <= 3 || conv.inputs[3].empty());
+         all(conv.window.strides, 1) && all(conv.window.pads, 0) &&
+         !ir::has_input(node, Conv::residual);
 }
 
 }  // namespace sardonyx::passes

@@ -1,43 +1,31 @@
 #include "passes/layout/two_layouts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "ir/origin.h"
 #include "ir/tensor.h"
-#include "ir/walk.h"
 #include "ops/upgrade_context.h"
+#include "passes/graph_index.h"
 #include "passes/layout/layout.h"
+#include "passes/value_names.h"
 
 namespace sardonyx::passes {
 namespace {
-
-// What the graphs in a node read of the graph around them.
-template <class F>
-void for_captured(const ir::Node& node, F&& f) {
-  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
-    for (const std::string& name : infer::captured_names(graph)) f(name);
-  });
-}
 
 bool is_byte(ElementType type) { return type == ElementType::int8 || type == ElementType::uint8; }
 
 }  // namespace
 
-TwoLayouts::TwoLayouts(ir::Graph& graph, const infer::Scope& scope) : graph_(graph), scope_(scope) {
+TwoLayouts::TwoLayouts(ir::Graph& graph, const infer::Scope& scope)
+    : graph_(graph), scope_(scope), names_(scope) {
   const auto use = [&](const std::string& name) { ++uses_[name]; };
-  for (const ir::Node& node : graph_.nodes) {
-    for (const std::string& input : node.inputs) use(input);
-    for_captured(node, use);
-  }
+  for (const ir::Node& node : graph_.nodes) for_each_read(node, use);
   for (const ir::ValueInfo& output : graph_.outputs) use(output.name);
 }
 
 const ir::Dims* TwoLayouts::shape_of(const std::string& value) const {
-  const infer::ValueFacts* known = value.empty() ? nullptr : scope_.find(value);
-  return known && known->type.is_tensor() && known->type.shape ? &*known->type.shape : nullptr;
+  return value.empty() ? nullptr : passes::shape_of(scope_.find(value));
 }
 
 int64_t TwoLayouts::rank_of(const std::string& value) const {
@@ -78,13 +66,6 @@ int TwoLayouts::uses(const std::string& value) const {
   return found == uses_.end() ? 0 : found->second;
 }
 
-std::string TwoLayouts::new_name(std::string_view value, std::string_view mark) {
-  for (;;) {
-    std::string name = fmt::format("{}__{}_{}", value, mark, counter_++);
-    if (scope_.find(name) == nullptr) return name;
-  }
-}
-
 void TwoLayouts::transpose(const std::string& from, std::string to, std::vector<int64_t> perm) {
   ir::Node node;
   node.op_type = "Transpose";
@@ -105,7 +86,7 @@ void TwoLayouts::need_first(const std::string& value) {
 std::string TwoLayouts::as_nhwc(const std::string& value) {
   if (const auto found = last_.find(value); found != last_.end()) return found->second;
   if (const Tensor* tensor = constant(value); tensor && tensor->size() == 1) return value;
-  std::string twin = new_name(value, "last");
+  std::string twin = names_.make(value, "last");
   transpose(value, twin, to_nhwc(rank_of(value)));
   last_[value] = twin;
   return twin;
@@ -113,14 +94,14 @@ std::string TwoLayouts::as_nhwc(const std::string& value) {
 
 void TwoLayouts::make_nhwc(std::string& output) {
   if (output.empty()) return;
-  std::string twin = new_name(output, "last");
+  std::string twin = names_.make(output, "last");
   last_[output] = twin;
   only_nhwc_.insert(output);
   output = std::move(twin);
 }
 
 std::string TwoLayouts::add_constant(const Tensor& tensor, std::string_view hint) {
-  std::string name = new_name(hint, "layout");
+  std::string name = names_.make(hint, "layout");
   graph_.initializers.push_back(ir::to_proto(tensor, name));
   return name;
 }
@@ -138,8 +119,7 @@ void TwoLayouts::emit(ir::Node node) {
 }
 
 void TwoLayouts::keep(ir::Node node) {
-  for (const std::string& input : node.inputs) need_first(input);
-  for_captured(node, [&](const std::string& name) { need_first(name); });
+  for_each_read(node, [&](const std::string& name) { need_first(name); });
   graph_.nodes.push_back(std::move(node));
 }
 

@@ -12,6 +12,7 @@
 
 #include "infer/infer.h"
 #include "ir/model.h"
+#include "passes/fresh_names.h"
 
 namespace sardonyx::passes {
 
@@ -39,7 +40,6 @@ class TwoLayouts {
 
   // --- Values in both layouts -----------------------------------------------------------------
 
-  std::string new_name(std::string_view value, std::string_view mark);
   void transpose(const std::string& from, std::string to, std::vector<int64_t> perm);
   void need_first(const std::string& value);
   // The name of a value's twin with channels last, made here if need be.
@@ -53,12 +53,12 @@ class TwoLayouts {
 
   ir::Graph& graph_;
   const infer::Scope& scope_;
+  FreshNames names_;
   std::unordered_map<std::string, std::string> last_;  // twins with channels last
   std::set<std::string> only_nhwc_;                    // values of which only the twin exists
 
  private:
   std::unordered_map<std::string, int> uses_;
-  int64_t counter_ = 0;
 };
 
 // Where an axis of the standard's layout lies with channels last.

@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "ir/node_values.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "kernels/convert/cast.h"
+#include "ops/internal/products.h"
 #include "ops/traits.h"
 #include "ops/upgrade_context.h"
+#include "passes/fresh_names.h"
+#include "passes/value_names.h"
 
 namespace sardonyx::passes {
 namespace {
@@ -23,7 +27,8 @@ bool is_half(ElementType type) {
 
 class Promotion {
  public:
-  Promotion(ir::Graph& graph, const infer::Scope& scope) : graph_(graph), scope_(scope) {}
+  Promotion(ir::Graph& graph, const infer::Scope& scope)
+      : graph_(graph), scope_(scope), names_(scope) {}
 
   bool run() {
     const auto worth = std::count_if(graph_.nodes.begin(), graph_.nodes.end(),
@@ -35,7 +40,7 @@ class Promotion {
       if (computes_in_half(node) || (ops::has_trait(node, ops::hands_on) && all_wide(node))) {
         rewrite(node);
       } else {
-        for (const std::string& name : used_by(node)) narrow(name);
+        for_each_read(node, [&](const std::string& name) { narrow(name); });
         graph_.nodes.push_back(std::move(node));
       }
     }
@@ -71,32 +76,17 @@ class Promotion {
     return any;
   }
 
-  static std::vector<std::string> used_by(const ir::Node& node) {
-    std::vector<std::string> names = node.inputs;
-    for (const ir::Attribute& attribute : node.attributes) {
-      const auto add = [&](const ir::Graph& inner) {
-        for (const std::string& name : infer::captured_names(inner)) names.push_back(name);
-      };
-      if (attribute.g) add(*attribute.g);
-      for (const auto& inner : attribute.graphs) add(*inner);
-    }
-    return names;
-  }
-
-  std::string fresh(const std::string& name) {
-    std::string made = name + "/wide";
-    while (scope_.find(made) != nullptr || !taken_.insert(made).second) made += "_";
-    return made;
-  }
+  std::string fresh(const std::string& name) { return names_.make(name, "wide"); }
 
   void rewrite(ir::Node& node) {
     if (node.name.empty()) ir::keep_source(node);
-    const bool keeps_weights = ops::has_trait(node, ops::packs_weights) && node.inputs.size() > 1 &&
-                               half(node.inputs[1]) && constant(node.inputs[1]) != nullptr;
+    const bool keeps_weights = ops::has_trait(node, ops::packs_weights) &&
+                               half(ir::input(node, 1)) && constant(node.inputs[1]) != nullptr;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (half(node.inputs[i]) && !(keeps_weights && i == 1)) node.inputs[i] = wide(node.inputs[i]);
     }
-    if (keeps_weights) node.domain = "sardonyx";  // where the types of inputs may differ
+    // In the internal form the types of inputs may differ.
+    if (keeps_weights) ops::internal::write(ops::internal::product_of(node).value(), node);
     std::vector<std::pair<std::string, std::string>> changed;
     for (std::string& output : node.outputs) {
       if (!half(output)) continue;
@@ -149,7 +139,8 @@ class Promotion {
   const infer::Scope& scope_;
   std::unordered_map<std::string, std::string> wide_;
   std::unordered_set<std::string> made_wide_;  // values that nodes now make as float32 only
-  std::unordered_set<std::string> narrowed_, taken_;
+  std::unordered_set<std::string> narrowed_;
+  FreshNames names_;
 };
 
 }  // namespace

@@ -9,7 +9,8 @@
 #include "base/thread_pool.h"
 #include "kernels/elementwise/fused_elementwise.h"
 #include "kernels/elementwise/lookup_table.h"
-#include "ops/families/elementwise.h"
+#include "ops/internal/elementwise.h"
+#include "ops/internal/node.h"
 #include "passes/graph_index.h"
 
 namespace sardonyx::passes {
@@ -17,6 +18,8 @@ namespace {
 
 using kernels::ElementwiseExtent;
 using kernels::ElementwiseProgram;
+using ops::internal::FusedElementwise;
+using ops::internal::LookupTable;
 using Table = std::array<uint8_t, kernels::lookup_table_size>;
 
 class TableMaker {
@@ -27,7 +30,7 @@ class TableMaker {
 
   void run() {
     for (size_t i = 0; i < index_.size(); ++i) {
-      if (!index_.is_dead(i) && is_internal(index_.node(i), "FusedElementwise")) replace(i);
+      if (!index_.is_dead(i) && ops::internal::is<FusedElementwise>(index_.node(i))) replace(i);
     }
   }
 
@@ -35,10 +38,10 @@ class TableMaker {
   // The table that makes `value`, where one does; null elsewhere.
   const ir::Node* table_of(const std::string& value) const {
     const ir::Node* made = index_.producer(value);
-    return made != nullptr && is_internal(*made, "LookupTable") ? made : nullptr;
+    return ops::internal::is<LookupTable>(made) ? made : nullptr;
   }
   const uint8_t* elements_of(const ir::Node& table) const {
-    return static_cast<const uint8_t*>(index_.constant(table.inputs[1])->data());
+    return static_cast<const uint8_t*>(index_.constant(table.inputs[LookupTable::table])->data());
   }
 
   // The value of bytes that all whole inputs of a FusedElementwise are functions of; nullopt where
@@ -50,7 +53,7 @@ class TableMaker {
         const std::string& input = node.inputs[k];
         if (program.extents[k] != ElementwiseExtent::whole || input == value) continue;
         const ir::Node* table = table_of(input);
-        if (table == nullptr || table->inputs[0] != value) return false;
+        if (table == nullptr || table->inputs[LookupTable::x] != value) return false;
       }
       return true;
     };
@@ -58,8 +61,9 @@ class TableMaker {
       if (program.extents[k] != ElementwiseExtent::whole) continue;
       // What the table reads comes first: tables of tables are one.
       const std::string& input = node.inputs[k];
-      if (const ir::Node* table = table_of(input); table != nullptr && fits(table->inputs[0]))
-        return table->inputs[0];
+      if (const ir::Node* table = table_of(input);
+          table != nullptr && fits(table->inputs[LookupTable::x]))
+        return table->inputs[LookupTable::x];
       if (fits(input)) return input;
     }
     return std::nullopt;
@@ -67,7 +71,8 @@ class TableMaker {
 
   void replace(size_t i) {
     const ir::Node& node = index_.node(i);
-    const ElementwiseProgram program = ops::elementwise_program(ops::NodeView(node, nullptr));
+    const ElementwiseProgram program =
+        ops::internal::elementwise_program(ops::NodeView(node, nullptr));
     if (!kernels::gives_bytes(program)) return;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const bool whole = program.extents[k] == ElementwiseExtent::whole;
@@ -91,13 +96,11 @@ class TableMaker {
     kernels::run_fused_elementwise(program, inputs, table.mutable_data(),
                                    kernels::lookup_table_size, kernels::lookup_table_size,
                                    ThreadPool::single());
-    ir::Node made;
-    made.domain = "sardonyx";
-    made.op_type = "LookupTable";
-    made.name = node.name;
-    made.inputs = {*argument, index_.add_initializer(table, "table")};
-    made.outputs = node.outputs;
-    index_.replace(i, std::move(made));
+    index_.replace(
+        i, ops::internal::to_node(LookupTable{}, node.name,
+                                  {{LookupTable::x, *argument},
+                                   {LookupTable::table, index_.add_initializer(table, "table")}},
+                                  node.outputs));
   }
 
   GraphIndex& index_;

@@ -2,12 +2,17 @@
 
 #include <optional>
 
+#include "ir/node_values.h"
+#include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 #include "ops/upgrade_context.h"
 #include "passes/attributes.h"
 #include "passes/quantization/blocked_matrix.h"
 
 namespace sardonyx::passes {
 namespace {
+
+using ops::internal::QuantizedMatMul;
 
 class Products {
  public:
@@ -21,7 +26,8 @@ class Products {
     if (at == index_.size()) return false;
     auto node = product_with_bias(at, covered);
     if (!node) return false;
-    node->inputs[7] = to->scale, node->inputs[8] = graph_.zero_of(*to);
+    ir::set_input(*node, QuantizedMatMul::y_scale, to->scale);
+    ir::set_input(*node, QuantizedMatMul::y_zero, graph_.zero_of(*to));
     node->outputs = index_.node(i).outputs;
     covered.push_back(at);
     const ir::Node& made = index_.node(at);
@@ -33,24 +39,23 @@ class Products {
   bool to_floats(size_t i) {
     const ir::Node& made = index_.node(i);
     auto node = product(made);
-    if (!node || index_.constant(node->inputs[3]) == nullptr) return false;
+    if (!node || index_.constant(node->inputs[QuantizedMatMul::b]) == nullptr) return false;
     size_t last = i;
     std::vector<size_t> covered;
-    if (node->inputs[6].empty()) {
+    if (!ir::has_input(*node, QuantizedMatMul::bias)) {
       const size_t user = index_.only_user(made.outputs[0]);
       if (user != index_.size() && is_op(&index_.node(user), "Add")) {
         const ir::Node& add = index_.node(user);
         const std::string& other = add.inputs[add.inputs[0] == made.outputs[0] ? 1 : 0];
         if (other != made.outputs[0] && graph_.is_column_vector(other, add.outputs[0]) &&
             index_.same_shape(add.outputs[0], made.outputs[0])) {
-          node->inputs[6] = other;
+          ir::set_input(*node, QuantizedMatMul::bias, other);
           last = user;
           covered.push_back(i);
         }
       }
     }
     node->outputs = index_.node(last).outputs;
-    trim(*node);
     graph_.replace(last, std::move(*node), covered, {made.inputs[0], made.inputs[1]});
     return true;
   }
@@ -110,11 +115,16 @@ class Products {
     const ir::Node& scaled = index_.node(mul);
     const std::string& scale = scaled.inputs[scaled.inputs[0] == floats ? 1 : 0];
     if (scale == floats) return false;
-    ir::Node node;
-    node.domain = "sardonyx";
-    node.op_type = "QuantizedMatMul";
-    node.inputs = {sums.inputs[0], "", input(sums, 2), sums.inputs[1], "", b_zero, ""};
-    if (!split_scale(scale, columns, node)) return false;
+    const auto scales = split_scale(scale, columns);
+    if (!scales) return false;
+    ir::Node node = ops::internal::to_node(QuantizedMatMul{}, {},
+                                           {{QuantizedMatMul::a, sums.inputs[0]},
+                                            {QuantizedMatMul::a_scale, scales->one},
+                                            {QuantizedMatMul::a_zero, input(sums, 2)},
+                                            {QuantizedMatMul::b, sums.inputs[1]},
+                                            {QuantizedMatMul::b_scale, scales->each},
+                                            {QuantizedMatMul::b_zero, b_zero}},
+                                           {});
     std::vector<size_t> covered{i, cast};
     size_t last = mul;
     const size_t add = index_.only_user(scaled.outputs[0]);
@@ -123,14 +133,13 @@ class Products {
       const std::string& bias = added.inputs[added.inputs[0] == scaled.outputs[0] ? 1 : 0];
       if (bias != scaled.outputs[0] && graph_.is_column_vector(bias, added.outputs[0]) &&
           index_.same_shape(added.outputs[0], scaled.outputs[0])) {
-        node.inputs[6] = bias;
+        ir::set_input(node, QuantizedMatMul::bias, bias);
         covered.push_back(mul);
         last = add;
       }
     }
     node.outputs = index_.node(last).outputs;
-    trim(node);
-    const bool is_split = node.inputs[4] != scale;
+    const bool is_split = scales->each != scale;
     graph_.replace(last, std::move(node), covered, {is_split ? scale : std::string()});
     return true;
   }
@@ -155,13 +164,18 @@ class Products {
       if (!graph_.is_one(old.inputs[column]) && graph_.count(old.inputs[column]) != b->shape()[1])
         return false;
     }
-    ir::Node node;
-    node.domain = "sardonyx";
-    node.op_type = "QuantizedMatMul";
-    node.inputs.assign(old.inputs.begin(), old.inputs.begin() + 6);
-    node.inputs.insert(node.inputs.end(), {"", old.inputs[6], old.inputs[7]});
-    node.outputs = old.outputs;
-    graph_.replace(i, std::move(node), {});
+    graph_.replace(i,
+                   ops::internal::to_node(QuantizedMatMul{}, {},
+                                          {{QuantizedMatMul::a, old.inputs[0]},
+                                           {QuantizedMatMul::a_scale, old.inputs[1]},
+                                           {QuantizedMatMul::a_zero, old.inputs[2]},
+                                           {QuantizedMatMul::b, old.inputs[3]},
+                                           {QuantizedMatMul::b_scale, old.inputs[4]},
+                                           {QuantizedMatMul::b_zero, old.inputs[5]},
+                                           {QuantizedMatMul::y_scale, old.inputs[6]},
+                                           {QuantizedMatMul::y_zero, old.inputs[7]}},
+                                          old.outputs),
+                   {});
     return true;
   }
 
@@ -182,16 +196,17 @@ class Products {
     if (!dims || *dims < 2) return std::nullopt;
     const int64_t columns_axis = transposed ? 0 : static_cast<int64_t>(*dims) - 1;
     if (!graph_.is_one(b->scale) && (b->axis != columns_axis || *dims != 2)) return std::nullopt;
-    ir::Node node;
-    node.domain = "sardonyx";
-    node.op_type = "QuantizedMatMul";
-    if (transposed) node.attributes.push_back(ops::int_attribute("transB", 1));
-    node.inputs = {a->value, a->scale, a->zero, b->value, b->scale, b->zero, "", "", ""};
-    if (const std::string c = gemm ? input(made, 2) : std::string(); !c.empty()) {
-      if (!graph_.is_column_vector(c, made.outputs[0])) return std::nullopt;
-      node.inputs[6] = c;
-    }
-    return node;
+    const std::string bias = gemm ? input(made, 2) : std::string();
+    if (!bias.empty() && !graph_.is_column_vector(bias, made.outputs[0])) return std::nullopt;
+    return ops::internal::to_node(QuantizedMatMul{transposed}, {},
+                                  {{QuantizedMatMul::a, a->value},
+                                   {QuantizedMatMul::a_scale, a->scale},
+                                   {QuantizedMatMul::a_zero, a->zero},
+                                   {QuantizedMatMul::b, b->value},
+                                   {QuantizedMatMul::b_scale, b->scale},
+                                   {QuantizedMatMul::b_zero, b->zero},
+                                   {QuantizedMatMul::bias, bias}},
+                                  {});
   }
 
   // MatMul with the Add of a bias after it. `at` becomes the last node that is covered.
@@ -204,7 +219,7 @@ class Products {
       if (!graph_.is_column_vector(last.inputs[1 - side], last.outputs[0])) continue;
       auto node = product(index_.node(before));
       if (!node) return std::nullopt;
-      node->inputs[6] = last.inputs[1 - side];
+      ir::set_input(*node, QuantizedMatMul::bias, last.inputs[1 - side]);
       covered.push_back(at);
       at = before;
       return node;
@@ -213,7 +228,10 @@ class Products {
   }
 
   // The scale of the sums as one number times one for each column.
-  bool split_scale(const std::string& scale, int64_t columns, ir::Node& node) {
+  struct Scales {
+    std::string one, each;
+  };
+  std::optional<Scales> split_scale(const std::string& scale, int64_t columns) {
     const auto fits = [&](const std::string& value) {
       const auto dims = graph_.rank(value);
       return graph_.element(value) == ElementType::float32 && dims && *dims <= 1 &&
@@ -225,20 +243,13 @@ class Products {
         if (!fits(made->inputs[side]) || !graph_.is_one(made->inputs[side]) ||
             !fits(made->inputs[1 - side]))
           continue;
-        node.inputs[1] = made->inputs[side], node.inputs[4] = made->inputs[1 - side];
-        return true;
+        return Scales{made->inputs[side], made->inputs[1 - side]};
       }
     }
-    if (!fits(scale)) return false;
+    if (!fits(scale)) return std::nullopt;
     Tensor one(ElementType::float32, {});
     one.mutable_elements<float>()[0] = 1;
-    node.inputs[1] = index_.add_initializer(one, "one");
-    node.inputs[4] = scale;
-    return true;
-  }
-
-  static void trim(ir::Node& node) {
-    while (node.inputs.back().empty()) node.inputs.pop_back();
+    return Scales{index_.add_initializer(one, "one"), scale};
   }
 
   QuantizedGraph& graph_;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "ops/families/elementwise.h"
-#include "ops/upgrade_context.h"
+#include "ir/node_values.h"
+#include "ops/internal/elementwise.h"
+#include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 #include "passes/graph_index.h"
 
 namespace sardonyx::passes {
@@ -12,6 +14,8 @@ namespace {
 
 using kernels::ElementwiseProgram;
 using kernels::ElementwiseStep;
+using ops::internal::FusedElementwise;
+using ops::internal::QLinearConv;
 using Kind = ElementwiseStep::Kind;
 
 struct Sum {
@@ -52,8 +56,8 @@ class Joiner {
   void run() {
     for (size_t i = 0; i < index_.size(); ++i) {
       const ir::Node& node = index_.node(i);
-      if (index_.is_dead(i) || !is_internal(node, "FusedElementwise")) continue;
-      const auto sum = sum_of(ops::elementwise_program(ops::NodeView(node, nullptr)));
+      if (index_.is_dead(i) || !ops::internal::is<FusedElementwise>(node)) continue;
+      const auto sum = sum_of(ops::internal::elementwise_program(ops::NodeView(node, nullptr)));
       if (!sum) continue;
       // Of two convolutions the later one: the other one's images can go before it.
       const size_t later =
@@ -67,10 +71,9 @@ class Joiner {
   bool adds(size_t i, const kernels::ByteScale& from) const {
     if (i == index_.size()) return false;
     const ir::Node& node = index_.node(i);
-    const ir::Attribute* group = node.find("group");
-    return is_internal(node, "QLinearConv") && node.inputs.size() <= 9 &&
-           (group == nullptr || group->i.value_or(1) == 1) &&
-           index_.byte(node.inputs[7]) == from.zero;
+    return ops::internal::is<QLinearConv>(node) && !ir::has_input(node, QLinearConv::addend) &&
+           ops::internal::from_node<QLinearConv>(node).group == 1 &&
+           index_.byte(node.inputs[QLinearConv::y_zero]) == from.zero;
   }
 
   bool join(size_t fusion, const Sum& sum, size_t side) {
@@ -81,16 +84,12 @@ class Joiner {
         index_.only_user(node.inputs[side]) != fusion)
       return false;
     ir::Node joined = index_.node(conv);
-    joined.inputs.resize(10);
-    joined.inputs[9] = node.inputs[1 - side];
+    auto op = ops::internal::from_node<QLinearConv>(joined);
+    op.scales = {{first.scale, first.zero}, {second.scale, second.zero}, {sum.y.scale, sum.y.zero}};
+    op.relu = sum.relu;
+    ops::internal::write(op, joined);
+    ir::set_input(joined, QLinearConv::addend, node.inputs[1 - side]);
     joined.outputs = node.outputs;
-    ir::Attribute scales;
-    scales.name = "sum_scales", scales.kind = ir::AttributeKind::floats;
-    scales.floats = {first.scale, second.scale, sum.y.scale};
-    joined.attributes.push_back(std::move(scales));
-    joined.attributes.push_back(
-        ops::ints_attribute("sum_zeros", {first.zero, second.zero, sum.y.zero}));
-    if (sum.relu) joined.attributes.push_back(ops::int_attribute("relu", 1));
     const size_t covered[] = {conv};
     index_.replace(fusion, std::move(joined), covered);
     return true;

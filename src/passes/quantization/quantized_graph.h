@@ -6,17 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "ir/node_values.h"
 #include "passes/graph_index.h"
 
 namespace sardonyx::passes {
 
 inline bool is_byte(ElementType type) {
   return type == ElementType::int8 || type == ElementType::uint8;
-}
-
-// Input i of a node; "" where it is absent.
-inline std::string input(const ir::Node& node, size_t i) {
-  return i < node.inputs.size() ? node.inputs[i] : std::string();
 }
 
 // A value of bytes with its scale and zero point ("": 0).
