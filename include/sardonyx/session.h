@@ -109,6 +109,18 @@ struct SessionOptions {
   // many as there are of these. Error (bad_input) for a number that the process may not use, and
   // together with `shared_threads`. Empty: all that the process may use.
   std::vector<int> processors = {};
+  // A file of packed weights (sardonyx/packing.h) that the session takes its weights from. Error:
+  // (unreadable) where it is no sound one, (bad_input) where it is for another model, another
+  // version of the library or another processor; what it lacks is packed as without it. If the
+  // model's files are not those it was made of, though the model is the same, weights are compared
+  // by a hash of their content, which takes a pass over them. Empty: none.
+  std::string packed = {};
+  // A folder for files of packed weights. The session takes its weights from the one of its model;
+  // where that is missing, stale or unsound, or lacks some, the constructor packs all weights (or
+  // what makes a plan does, see `prepack`) and writes it anew. What can't be written isn't; made
+  // with its parents if it is missing. Whoever may write there decides what sessions compute.
+  // Empty: none.
+  std::string cache_folder = {};
 };
 
 struct RunOptions {
@@ -200,7 +212,8 @@ class Session {
   // What a run with these inputs consists of: where sizes decide of what rank values are, it is
   // planned for what they decide. Makes that plan if no run has. Throws Error as a run does.
   PlanDescription plan_for(const std::vector<NamedValue>& inputs) const;
-  // Bytes of weights packed by runs so far or to be packed, and of working memory that ended runs
+  // Bytes of weights packed by runs so far or to be packed (not of those in files of packed
+  // weights, which are in nobody's memory but the system's), and of working memory that ended runs
   // have left for later ones (one block for each run that there was at the same time): of all
   // sessions of its model, and of those that share its plan.
   int64_t packed_bytes() const;

@@ -8,6 +8,7 @@
 #include "kernels/conv/conv_integer.h"
 #include "ops/families/conv_params.h"
 #include "ops/families/converted_arguments.h"
+#include "ops/families/packed_conv.h"
 #include "ops/internal/node.h"
 #include "ops/internal/quantized.h"
 #include "ops/operator.h"
@@ -43,18 +44,23 @@ Packed pack_constant(PrepareContext& ctx, const Operands& o, int64_t group) {
   std::vector<int32_t> zeros;
   for (int64_t i = 0; zero && i < zero->size(); ++i)
     zeros.push_back(byte_at(zero->element_type(), zero->data(), i));
-  const std::string format =
-      fmt::format("conv integer {} {} group {} zero {}", to_string(w->shape()),
-                  name_of(w->element_type()), group, fmt::join(zeros, " "));
+  const auto content = std::as_bytes(std::span(zeros));
+  const PackFormat format{.family = PackFamily::conv_integer,
+                          .from = w->element_type(),
+                          .to = ElementType::int16,
+                          .shape = w->shape(),
+                          .group = group,
+                          .parameters = {content.begin(), content.end()}};
   const int64_t size = kernels::conv_integer_weights_size(shape);
-  return ctx.packed<Tensor>(
-      o.w, format, size * 2, [weights = *w, shape, zeros, size](ThreadPool& pool) {
-        Tensor made(ElementType::int16, Shape{size});
-        kernels::pack_conv_integer_weights(shape, weights.element_type(), weights.data(),
-                                           zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
-                                           static_cast<int16_t*>(made.mutable_data()), pool);
-        return made;
-      });
+  return ctx.packed<Tensor>(o.w, format, {{ElementType::int16, size}},
+                            [weights = *w, shape, zeros, size](ThreadPool& pool) {
+                              Tensor made(ElementType::int16, Shape{size});
+                              kernels::pack_conv_integer_weights(
+                                  shape, weights.element_type(), weights.data(),
+                                  zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
+                                  static_cast<int16_t*>(made.mutable_data()), pool);
+                              return made;
+                            });
 }
 
 struct State {
@@ -144,11 +150,6 @@ void run_scaled(RunContext& run, const State& s, const Packed& packed) {
                         scratch_at(run, s.scratch), run.pool());
 }
 
-std::string zero_text(const Tensor& zero) {
-  const auto* bytes = static_cast<const uint8_t*>(zero.data());
-  return fmt::format("{}", fmt::join(bytes, bytes + zero.size(), " "));
-}
-
 void check_scaled(const BindContext& bind, int64_t channels) {
   for (const int i : {QLinearConv::x_scale, QLinearConv::y_scale, QLinearConv::y_zero}) {
     if (bind.in_size(i) != 1)
@@ -168,6 +169,17 @@ void check_scaled(const BindContext& bind, int64_t channels) {
 struct ByteWeights {
   Tensor values, sums, zeros;
   bool has_zeros = false;
+
+  std::vector<Tensor> parts() const { return {values, sums, zeros}; }
+  static ByteWeights of_parts(std::vector<Tensor> parts) {
+    ByteWeights made{std::move(parts.at(0)), std::move(parts.at(1)), std::move(parts.at(2))};
+    made.find_zeros();
+    return made;
+  }
+  void find_zeros() {
+    has_zeros =
+        std::ranges::any_of(zeros.elements<int32_t>(), [](int32_t value) { return value != 0; });
+  }
 };
 
 void pack_first(const ConvParams& shape, const Tensor& w, ByteWeights& made) {
@@ -220,18 +232,24 @@ PackedBytes pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group, bo
   for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
   if (!last && shape.in_channels == group && taps > kernels::conv_int8_max_taps) return nullptr;
   const Tensor zeros = signed_zeros(shape, *w, *zero);
-  const int64_t bytes = (last ? kernels::conv_int8_nhwc_weights_size(shape)
-                              : kernels::conv_int8_weights_size(shape)) +
-                        2 * kernels::conv_int8_nhwc_channels(shape) * 4;
+  const int64_t sums = last ? kernels::conv_int8_nhwc_channels(shape) : channels;
+  const PackFormat format{.family = PackFamily::conv_int8,
+                          .from = w->element_type(),
+                          .to = ElementType::int8,
+                          .shape = w->shape(),
+                          .nhwc = last,
+                          .group = group,
+                          .parameters = content_of(zeros)};
   return ctx.packed<ByteWeights>(
-      o.w,
-      fmt::format("conv bytes{} {} group {} zero {}", last ? " last" : "", to_string(w->shape()),
-                  group, zero_text(*zero)),
-      bytes, [shape, last, weights = *w, zeros](ThreadPool& pool) {
+      o.w, format,
+      {{ElementType::int8, last ? kernels::conv_int8_nhwc_weights_size(shape)
+                                : kernels::conv_int8_weights_size(shape)},
+       {ElementType::int32, sums},
+       {ElementType::int32, zeros.size()}},
+      [shape, last, weights = *w, zeros](ThreadPool& pool) {
         ByteWeights made;
         made.zeros = zeros;
-        made.has_zeros = std::ranges::any_of(zeros.elements<int32_t>(),
-                                             [](int32_t value) { return value != 0; });
+        made.find_zeros();
         if (last) {
           pack_nhwc(shape, weights, pool, made);
         } else {

@@ -184,13 +184,15 @@ struct PhasesState {
 std::shared_ptr<const Pack<Tensor>> pack_weights(PrepareContext& ctx, const ConvParams& shape) {
   const Tensor& w = *ctx.constant(ConvTranspose::w);
   const Tensor factors = weight_factors(ctx, ConvTranspose::factors, shape.out_channels);
-  std::string format =
-      fmt::format("transposed {} {}", to_string(w.shape()), name_of(w.element_type()));
-  for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i)
-    format += fmt::format(" {}", shape.stride[i]);
-  format += (shape.nhwc ? " last" : "") + factor_mark(factors);
+  const PackFormat format{.family = PackFamily::conv_transpose,
+                          .from = w.element_type(),
+                          .to = ElementType::float32,
+                          .shape = w.shape(),
+                          .nhwc = shape.nhwc,
+                          .strides = {shape.stride.begin(), shape.stride.begin() + shape.rank},
+                          .parameters = content_of(factors)};
   const int64_t bytes = kernels::transposed_packed_size(shape);
-  return ctx.packed<Tensor>(ConvTranspose::w, format, bytes,
+  return ctx.packed<Tensor>(ConvTranspose::w, format, {{ElementType::uint8, bytes}},
                             [w, factors, shape, bytes](ThreadPool& pool) {
                               const Tensor values = as_floats(w, pool);
                               Tensor made(ElementType::uint8, Shape{bytes});
@@ -238,11 +240,12 @@ std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const ConvTranspose& s
 
 std::unique_ptr<Step> prepare_depthwise(PrepareContext& ctx, const ConvTranspose& settings) {
   const Tensor& w = *ctx.constant(ConvTranspose::w);
-  const int64_t bytes = w.size() * static_cast<int64_t>(sizeof(float));
+  const PackFormat format{.family = PackFamily::conv_transpose_depthwise,
+                          .from = w.element_type(),
+                          .to = ElementType::float32,
+                          .shape = w.shape()};
   const auto packed = ctx.packed<Tensor>(
-      ConvTranspose::w,
-      fmt::format("transposed depthwise {} {}", to_string(w.shape()), name_of(w.element_type())),
-      bytes, [w](ThreadPool& pool) {
+      ConvTranspose::w, format, {{ElementType::float32, w.size()}}, [w](ThreadPool& pool) {
         const Tensor values = as_floats(w, pool);
         Tensor made(ElementType::float32, Shape{w.size()});
         kernels::pack_depthwise_transposed(w.shape()[0], w.size() / w.shape()[0],

@@ -124,17 +124,22 @@ Packed pack_constant(PrepareContext& ctx, const Operands& o) {
                         ? static_cast<const int8_t*>(zero->data())[i]
                         : static_cast<const uint8_t*>(zero->data())[i]);
   }
-  const std::string format = fmt::format("integer {}x{} {} zero {}", K, N,
-                                         name_of(b->element_type()), fmt::join(zeros, " "));
+  const auto content = std::as_bytes(std::span(zeros));
+  const PackFormat format{.family = PackFamily::integer_matrix,
+                          .from = b->element_type(),
+                          .to = ElementType::int16,
+                          .shape = b->shape(),
+                          .parameters = {content.begin(), content.end()}};
   const int64_t size = kernels::integer_panels_size(N, K);
-  return ctx.packed<Tensor>(
-      o.b, format, size * 2, [matrix = *b, zeros, K, N, size](ThreadPool& pool) {
-        Tensor made(ElementType::int16, Shape{size});
-        kernels::pack_integer_panels(matrix.element_type(), matrix.data(), N, 1, K, N,
-                                     zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
-                                     static_cast<int16_t*>(made.mutable_data()), pool);
-        return made;
-      });
+  return ctx.packed<Tensor>(o.b, format, {{ElementType::int16, size}},
+                            [matrix = *b, zeros, K, N, size](ThreadPool& pool) {
+                              Tensor made(ElementType::int16, Shape{size});
+                              kernels::pack_integer_panels(
+                                  matrix.element_type(), matrix.data(), N, 1, K, N,
+                                  zeros.empty() ? nullptr : zeros.data(), zeros.size() > 1,
+                                  static_cast<int16_t*>(made.mutable_data()), pool);
+                              return made;
+                            });
 }
 
 const int16_t* panels_of(const RunContext& run, const Packed& packed) {

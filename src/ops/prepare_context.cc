@@ -1,8 +1,5 @@
 #include "ops/prepare_context.h"
 
-#include <algorithm>
-
-#include "base/bytes.h"
 #include "ir/tensor.h"
 
 namespace sardonyx::ops {
@@ -17,42 +14,6 @@ const ValueFacts& at(std::span<const ValueFacts* const> values, int i) {
 }
 
 }  // namespace
-
-std::shared_ptr<const AnyPack> PackCache::find_or_add(
-    const Tensor& constant, const Key& key,
-    const std::function<std::shared_ptr<const AnyPack>()>& add) {
-  const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found != entries_.end() && !found->second.owner.expired()) return found->second.pack;
-  // Packs of tensors that are gone would never be asked for again.
-  if (entries_.size() >= worth_sweeping_) {
-    std::erase_if(entries_, [](const auto& item) { return item.second.owner.expired(); });
-    worth_sweeping_ = std::max(2 * entries_.size(), fewest_swept);
-  }
-  MemoryCharge memory(key.bytes);
-  bytes_ += key.bytes;
-  return (entries_[key] = {add(), constant.owner(), std::move(memory)}).pack;
-}
-
-void PackCache::make_all(ThreadPool& pool) {
-  std::vector<std::shared_ptr<const AnyPack>> packs;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, entry] : entries_) packs.push_back(entry.pack);
-  }
-  for (const auto& pack : packs) pack->make(pool);
-}
-
-void PackCache::release(std::span<const std::byte> bytes) const {
-  for (const auto file : files_) {
-    if (bytes.data() >= file.data() && bytes.data() + bytes.size() <= file.data() + file.size())
-      release_pages(bytes);
-  }
-}
-
-void PackCache::release_pages_of_files() const {
-  for (const auto file : files_) release_pages(file);
-}
 
 const ValueType& PrepareContext::in_type(int i) const { return at(inputs_, i).type; }
 const ValueType& PrepareContext::out_type(int i) const { return at(outputs_, i).type; }

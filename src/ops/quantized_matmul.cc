@@ -43,6 +43,11 @@ void infer(InferContext& ctx) {
 
 struct Packed {
   Tensor panels, sums;
+
+  std::vector<Tensor> parts() const { return {panels, sums}; }
+  static Packed of_parts(std::vector<Tensor> parts) {
+    return {std::move(parts.at(0)), std::move(parts.at(1))};
+  }
 };
 
 int64_t padded(int64_t columns) {
@@ -54,11 +59,15 @@ std::shared_ptr<const Pack<Packed>> pack_constant(PrepareContext& ctx, bool tran
   const Tensor* matrix = ctx.constant(b);
   if (matrix == nullptr || matrix->rank() != 2) return nullptr;
   const int64_t K = matrix->shape()[transposed ? 1 : 0], N = matrix->shape()[transposed ? 0 : 1];
-  const std::string format = fmt::format("bytes {}x{} {}{}", K, N, name_of(matrix->element_type()),
-                                         transposed ? " transposed" : "");
-  const int64_t bytes = kernels::byte_panels_size(N, K) + padded(N) * 4;
+  const PackFormat format{.family = PackFamily::byte_matrix,
+                          .from = matrix->element_type(),
+                          .to = ElementType::int8,
+                          .shape = matrix->shape(),
+                          .transposed = transposed};
   return ctx.packed<Packed>(
-      b, format, bytes, [given = *matrix, transposed, K, N](ThreadPool& pool) {
+      b, format,
+      {{ElementType::int8, kernels::byte_panels_size(N, K)}, {ElementType::int32, padded(N)}},
+      [given = *matrix, transposed, K, N](ThreadPool& pool) {
         Packed made{Tensor(ElementType::int8, Shape{kernels::byte_panels_size(N, K)}),
                     Tensor(ElementType::int32, Shape{padded(N)})};
         kernels::pack_byte_panels(given.element_type(), given.data(), transposed ? 1 : N,

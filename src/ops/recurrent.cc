@@ -178,13 +178,18 @@ Packed pack_constant(PrepareContext& ctx, int i, const RecurrentShape& settings)
   RecurrentShape shape = settings;
   shape.hidden = tensor->shape()[1] / shape.gate_count();
   shape.input = tensor->shape()[2];
-  const std::string format = fmt::format(
-      "{} {} {} {} {}", ctx.node().op_type, i == 1 ? "input" : "state", to_string(tensor->shape()),
-      name_of(tensor->element_type()), shape.linear_before_reset);
+  const PackFormat format{
+      .family = i == 1 ? PackFamily::recurrent_input : PackFamily::recurrent_state,
+      .from = tensor->element_type(),
+      .to = ElementType::float32,
+      .shape = tensor->shape(),
+      .linear_before_reset = shape.linear_before_reset,
+      .gates = static_cast<int32_t>(shape.gate_count())};
   const int64_t bytes = i == 1 ? kernels::recurrent_input_pack_bytes<float>(shape)
                                : kernels::recurrent_state_pack_bytes<float>(shape);
   return ctx.packed<Tensor>(
-      i, format, bytes, [weights = *tensor, shape, i, bytes](ThreadPool& pool) {
+      i, format, {{ElementType::uint8, bytes}},
+      [weights = *tensor, shape, i, bytes](ThreadPool& pool) {
         const Tensor values = as_floats(weights, pool);
         Tensor made(ElementType::uint8, Shape{bytes});
         const auto* from = static_cast<const float*>(values.data());

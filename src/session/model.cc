@@ -1,8 +1,11 @@
 #include "session/model.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <system_error>
 
+#include "base/content_hash.h"
 #include "base/fail.h"
 #include "check/check.h"
 #include "lenient/lenient.h"
@@ -42,13 +45,25 @@ Warning to_warning(const check::Diagnostic& found) {
   return {std::string(found.rule), found.place.to_string(), found.message, found.advice};
 }
 
+// Where a tensor's external data begins, as PackCache tells files apart.
+ops::ConstantPlace external_place(const ir::TensorProto& tensor) {
+  std::string text;
+  for (const ir::StringEntry& entry : tensor.external_data) {
+    if (entry.key == "location" || entry.key == "offset")
+      text += fmt::format("{}={}\n", entry.key, entry.value);
+  }
+  return {content_hash(text)[0] | 1, 0};
+}
+
 // `mapped`: the file's bytes are a mapping, not memory of their own.
 std::shared_ptr<Model::Implementation> finish(ir::Model model, Bytes file, bool mapped,
-                                              const LoadOptions& options) {
+                                              const LoadOptions& options,
+                                              std::optional<FileStamp> stamp = {}) {
   auto made = std::make_shared<Model::Implementation>();
   made->memory = current_account();
   made->is_mapped = mapped;
   if (mapped) made->packs.add_file(file.span());
+  made->stamp = std::move(stamp);
   made->file = std::move(file);
   made->model = std::move(model);
   made->custom = custom_table(options.custom_operators.get(), options.libraries);
@@ -73,12 +88,19 @@ std::shared_ptr<Model::Implementation> open_for_tools(const std::string& path,
     model = read_model_bytes(source->bytes(), folder_of(path), *options.form);
     model.path = path;
   }
-  auto made = finish(std::move(model), source->bytes(), source->is_mapped(), options);
+  auto made =
+      finish(std::move(model), source->bytes(), source->is_mapped(), options, stamp_of(path));
   made->source = std::move(source);
   return made;
 }
 
 }  // namespace
+
+std::optional<FileStamp> stamp_of(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return FileStamp{static_cast<uint64_t>(info.st_size), info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
 
 const Model::Implementation::Judged& Model::Implementation::judged() const {
   std::call_once(once_, [&] { within_limit(memory, [&] { judge(); }); });
@@ -88,7 +110,13 @@ const Model::Implementation::Judged& Model::Implementation::judged() const {
 void Model::Implementation::bring_in(ir::Model& into, bool verify) const {
   wire::ExternalData external(into.folder,
                               {.trusted_folder = trusted_folder, .verify_checksums = verify});
-  wire::bring_in(into, external, [&](const Bytes& bytes) { packs.add_file(bytes.span()); });
+  wire::bring_in(into, external, [&](const ir::TensorProto& tensor) {
+    packs.add_file(tensor.raw_data.span(), external_place(tensor));
+    for (const ir::StringEntry& entry : tensor.external_data) {
+      if (entry.key == "location" && !external_files.contains(entry.value))
+        external_files[entry.value] = stamp_of(into.folder + "/" + entry.value);
+    }
+  });
 }
 
 ir::Model Model::Implementation::with_data(bool verify) const {
@@ -112,7 +140,9 @@ Model ModelMaker::derive(const Model& from, ir::Model changed) {
   made->model = std::move(changed);
   made->file = given.file;
   made->is_mapped = given.is_mapped;
-  if (made->is_mapped) made->packs.add_file(made->file.span());
+  made->stamp = given.stamp;
+  made->external_files = given.external_files;
+  made->packs.add_files_of(given.packs);
   made->source = given.source;
   made->defers_data = given.defers_data;
   made->trusted_folder = given.trusted_folder;
@@ -160,11 +190,15 @@ Model::Model(const std::string& path, const LoadOptions& options) {
       if (!options.load_external_data && !options.read_into_memory)
         return open_for_tools(path, options);
       const bool mapped = !options.read_into_memory;
+      const auto before = stamp_of(path);
       Bytes file = mapped ? map_file(path) : read_charged(path);
+      // A file that changes meanwhile has no stamp: what was read may be of either.
+      auto stamp = stamp_of(path);
+      if (stamp != before) stamp.reset();
       ir::Model model =
           read_model_bytes(file, folder_of(path), options.form.value_or(form_of(path)));
       model.path = path;
-      return finish(std::move(model), file, mapped, options);
+      return finish(std::move(model), file, mapped, options, std::move(stamp));
     });
   } catch (const Error& error) {
     throw error.location().starts_with(path) ? error : error.within(path);

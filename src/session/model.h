@@ -1,7 +1,9 @@
 // What a Model holds.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,12 +22,23 @@
 
 namespace sardonyx {
 
+// When a file of the model was last changed, and how large it was.
+struct FileStamp {
+  uint64_t size = 0;
+  int64_t seconds = 0, nanoseconds = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+std::optional<FileStamp> stamp_of(const std::string& path);  // nothing where it can't be told
+
 struct Model::Implementation {
   ir::Model model;  // as the file says; external data are views of its files, unless it is deferred
   Bytes file;       // the mapped file; empty for models from text
   // The open file that the model holds views of, for those who write it to another; may be null.
   std::shared_ptr<const MappedFile> source;
-  bool is_mapped = false;                    // `file` is a mapping
+  bool is_mapped = false;          // `file` is a mapping
+  std::optional<FileStamp> stamp;  // of the file
+  // By location: of the external data that was brought in.
+  mutable std::map<std::string, std::optional<FileStamp>> external_files;
   bool defers_data = false;                  // external data is brought in when the model is to run
   std::string trusted_folder;                // of external data
   ops::CustomTable custom;                   // operators from outside that it may call

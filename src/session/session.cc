@@ -27,6 +27,7 @@
 #include "session/describe.h"
 #include "session/lowered.h"
 #include "session/model.h"
+#include "session/packed_weights.h"
 #include "session/profile.h"
 #include "session/refusal.h"
 #include "session/running.h"
@@ -95,6 +96,7 @@ struct Session::Implementation {
   Names defaults;                                       // inputs with an initializer
   std::unique_ptr<const DeclaredOutputs> declared_outputs;
   std::unique_ptr<const ScalarInputs> scalars;
+  std::unique_ptr<PackedWeights> packed;  // null: the session has nothing to do with such files
 
   // What runs for one choice of which initializers the caller overrides.
   struct Chosen {
@@ -119,6 +121,8 @@ struct Session::Implementation {
   Variants::Shared make_variant(const Names& overridden) const;
   Variants::Shared made_variant(const Names& overridden) const;
   void pack_now() const;
+  // After plans may have been made.
+  void store_packed() const;
   size_t place_of(const std::string& name) const;
   std::vector<Value> by_position(const std::vector<NamedValue>& named) const;
   // Inputs in the variant's order. Borrows those given.
@@ -172,6 +176,7 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
   chosen->variant = options.initializers.empty()
                         ? model->variants.get(VariantChoice(options, overridden), make)
                         : make();
+  store_packed();
   if (options.prepack) pack_now();
   for (const std::string& name : chosen->variant->input_names)
     chosen->positions.push_back(places.at(name));
@@ -181,6 +186,10 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
 void Session::Implementation::pack_now() const {
   model->packs.make_all(*pool);
   model->packs.release_pages_of_files();
+}
+
+void Session::Implementation::store_packed() const {
+  if (packed) within_limit(memory, [&] { packed->store(*pool); });
 }
 
 Variants::Shared Session::Implementation::make_variant(const Names& overridden) const {
@@ -224,6 +233,7 @@ SpecializedPlans::SpecializedPlan Session::Implementation::plan_of(
   if (!variant.sized) return {variant.plan, nullptr};
   SpecializedPlans::SpecializedPlan plan =
       within_limit(memory, [&] { return variant.sized->plan_for(given, *pool); });
+  if (plan.is_new) store_packed();
   if (plan.is_new && options.prepack) pack_now();
   return plan;
 }
@@ -343,6 +353,9 @@ Session::Session(const Model& model, const SessionOptions& options)
       std::make_unique<DeclaredOutputs>(std::move(inputs), std::move(outputs), s.model->warn);
   s.scalars = std::make_unique<ScalarInputs>(s.inputs, s.model->strict, s.model->warn);
   for (size_t i = 0; i < s.inputs.size(); ++i) s.places.emplace(s.inputs[i].name, i);
+  if (!options.reference && !(options.packed.empty() && options.cache_folder.empty()))
+    s.packed =
+        within_limit(s.memory, [&] { return std::make_unique<PackedWeights>(*s.model, options); });
   s.main = s.choose(Names());
   for (const ir::ValueInfo& output : typed_outputs(*s.main->variant))
     s.outputs.push_back(describe(output));

@@ -154,7 +154,7 @@ void change_tensors(ir::Model& model, const std::function<bool(const ir::TensorP
 }
 
 void bring_in(ir::Model& model, ExternalData& external,
-              const std::function<void(const Bytes&)>& mapped) {
+              const std::function<void(const ir::TensorProto&)>& mapped) {
   const auto is_external = [](const ir::TensorProto& tensor) { return tensor.is_external(); };
   change_tensors(model, is_external, [&](ir::TensorProto& tensor) {
     try {
@@ -164,7 +164,7 @@ void bring_in(ir::Model& model, ExternalData& external,
     } catch (const Error& error) {
       throw error.within(fmt::format("tensor '{}'", tensor.name));
     }
-    if (mapped) mapped(tensor.raw_data);
+    if (mapped) mapped(tensor);
     tensor.has_raw_data = true;
     tensor.data_location = 0;
     tensor.external_data.clear();

@@ -18,9 +18,10 @@ void change_tensors(ir::Model& model, const std::function<bool(const ir::TensorP
                     const std::function<void(ir::TensorProto&)>& change);
 
 // Makes every external tensor an internal one: a view of its mapped file, nothing is copied.
-// Throws what ExternalData throws, with the tensor's name. `mapped` sees the bytes of each.
+// Throws what ExternalData throws, with the tensor's name. `mapped` sees each with its bytes, while
+// it still says where they are from.
 void bring_in(ir::Model& model, ExternalData& external,
-              const std::function<void(const Bytes&)>& mapped = {});
+              const std::function<void(const ir::TensorProto&)>& mapped = {});
 
 struct DataFileOptions {
   uint64_t at_least = 1024;  // bytes; smaller tensors stay in the model file

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <barrier>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,13 +15,31 @@
 namespace sardonyx::ops {
 namespace {
 
+// A packed form that is no tensor.
+struct Number {
+  int value = 0;
+  Number(int given) : value(given) {}
+  operator int() const { return value; }
+  std::vector<Tensor> parts() const { return {Tensor::of<int32_t>({value}, {1})}; }
+  static Number of_parts(const std::vector<Tensor>& parts) {
+    return parts.at(0).elements<int32_t>()[0];
+  }
+};
+
+PackFormat named(const std::string& name) {
+  const auto bytes = std::as_bytes(std::span(name));
+  return {.family = PackFamily::matrix, .parameters = {bytes.begin(), bytes.end()}};
+}
+
+std::vector<PackPart> of_bytes(int64_t bytes) { return {{ElementType::uint8, bytes}}; }
+
 TEST(PackCache, MakesEachPackOnceAndWhenAskedFor) {
   PackCache packs;
   ThreadPool pool(1);
   const Tensor weights(ElementType::float32, {4});
   int made = 0;
   const auto pack = [&](const Tensor& of, const std::string& format) {
-    return packs.get<int>(of, format, 10, [&](ThreadPool&) { return ++made; });
+    return packs.get<Number>(of, named(format), of_bytes(10), [&](ThreadPool&) { return ++made; });
   };
   const auto a = pack(weights, "a"), again = pack(weights, "a"), b = pack(weights, "b");
   EXPECT_EQ(made, 0);
@@ -35,11 +55,12 @@ TEST(PackCache, KeepsApartWhatOneFormatDescribesWithOtherSizesOrTypes) {
   ThreadPool pool(1);
   const Tensor weights(ElementType::float32, {4});
   const auto pack = [&](int64_t bytes) {
-    return packs.get<Tensor>(weights, "a", bytes,
+    return packs.get<Tensor>(weights, named("a"), of_bytes(bytes),
                              [bytes](ThreadPool&) { return Tensor(ElementType::uint8, {bytes}); });
   };
   const auto small = pack(8), large = pack(16), again = pack(8);
-  const auto other = packs.get<int>(weights, "a", 8, [](ThreadPool&) { return 5; });
+  const auto other =
+      packs.get<Number>(weights, named("a"), of_bytes(8), [](ThreadPool&) { return 5; });
   EXPECT_EQ(small->get(pool).byte_size(), 8U);
   EXPECT_EQ(large->get(pool).byte_size(), 16U);
   EXPECT_EQ(again, small);
@@ -52,8 +73,10 @@ TEST(PackCache, MakesAllThatIsLeft) {
   ThreadPool pool(1);
   const Tensor weights(ElementType::float32, {4});
   int made = 0;
-  const auto a = packs.get<int>(weights, "a", 1, [&](ThreadPool&) { return ++made; });
-  const auto b = packs.get<int>(weights, "b", 1, [&](ThreadPool&) { return ++made; });
+  const auto a =
+      packs.get<Number>(weights, named("a"), of_bytes(1), [&](ThreadPool&) { return ++made; });
+  const auto b =
+      packs.get<Number>(weights, named("b"), of_bytes(1), [&](ThreadPool&) { return ++made; });
   a->get(pool);
   packs.make_all(pool);
   EXPECT_EQ(made, 2);
@@ -65,11 +88,11 @@ TEST(PackCache, LetsGoOfTheConstantOnceItIsPacked) {
   PackCache packs;
   ThreadPool pool(1);
   std::weak_ptr<const void> owner;
-  std::shared_ptr<const Pack<int>> pack;
+  std::shared_ptr<const Pack<Number>> pack;
   {
     const Tensor weights(ElementType::float32, {4});
     owner = weights.owner();
-    pack = packs.get<int>(weights, "a", 1, [](ThreadPool&) { return 1; });
+    pack = packs.get<Number>(weights, named("a"), of_bytes(1), [](ThreadPool&) { return 1; });
   }
   EXPECT_FALSE(owner.expired());
   pack->get(pool);
@@ -80,7 +103,8 @@ TEST(PackCache, MakesOnePackOnceForManyCallers) {
   PackCache packs;
   const Tensor weights(ElementType::float32, {4});
   std::atomic<int> made = 0;
-  const auto pack = packs.get<int>(weights, "a", 1, [&](ThreadPool&) { return ++made; });
+  const auto pack =
+      packs.get<Number>(weights, named("a"), of_bytes(1), [&](ThreadPool&) { return ++made; });
   std::barrier start(4);
   std::vector<std::thread> callers;
   for (int i = 0; i < 4; ++i) {
@@ -100,7 +124,7 @@ TEST(PackCache, MakesDifferentPacksAtTheSameTime) {
   std::barrier both(2);  // passed only by two that are packing
   const auto pack = [&](const std::string& format) {
     ThreadPool pool(1);
-    const auto made = packs.get<int>(weights, format, 1, [&](ThreadPool&) {
+    const auto made = packs.get<Number>(weights, named(format), of_bytes(1), [&](ThreadPool&) {
       both.arrive_and_wait();
       return 0;
     });
@@ -116,7 +140,7 @@ TEST(PackCache, TriesAgainAfterAFailure) {
   ThreadPool pool(1);
   const Tensor weights(ElementType::float32, {4});
   int tries = 0;
-  const auto pack = packs.get<int>(weights, "a", 1, [&](ThreadPool&) {
+  const auto pack = packs.get<Number>(weights, named("a"), of_bytes(1), [&](ThreadPool&) {
     if (++tries == 1) throw std::runtime_error("no");
     return 7;
   });

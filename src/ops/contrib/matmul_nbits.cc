@@ -103,7 +103,12 @@ Constants read_constants(PrepareContext& ctx, const NBitsMatrix& b) {
   const Tensor* zeros = ctx.constant(3);
   if (zeros == nullptr || zeros->element_type() != ElementType::uint8) return constants;
   const int64_t count = b.n * b.blocks();
-  constants.zeros = ctx.packed<Tensor>(3, fmt::format("{}-bit zero points", b.bits), count,
+  const PackFormat format{.family = PackFamily::nbits_zero_points,
+                          .from = ElementType::uint8,
+                          .to = ElementType::uint8,
+                          .shape = {b.n, b.blocks()},
+                          .bits = b.bits};
+  constants.zeros = ctx.packed<Tensor>(3, format, {{ElementType::uint8, count}},
                                        [b, count, given = *zeros](ThreadPool&) {
                                          Tensor made(ElementType::uint8, Shape{count});
                                          unpack_zeros(b, static_cast<const uint8_t*>(given.data()),

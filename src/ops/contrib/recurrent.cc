@@ -55,15 +55,18 @@ Packed pack_constant(PrepareContext& ctx, int i) {
   if (tensor == nullptr || tensor->rank() != 3 || tensor->size() == 0) return nullptr;
   const Shape& shape = tensor->shape();
   const int64_t bytes = kernels::byte_weights_bytes(shape[0], shape[1], shape[2]);
-  const std::string format =
-      fmt::format("bytes of a layer {} {}", to_string(shape), name_of(tensor->element_type()));
-  return ctx.packed<Tensor>(i, format, bytes, [weights = *tensor, bytes](ThreadPool& pool) {
-    Tensor made(ElementType::uint8, Shape{bytes});
-    const Shape& from = weights.shape();
-    kernels::pack_byte_weights(weights.element_type(), weights.data(), from[0], from[1], from[2],
-                               made.mutable_data(), pool);
-    return made;
-  });
+  const PackFormat format{.family = PackFamily::byte_recurrent,
+                          .from = tensor->element_type(),
+                          .to = ElementType::uint8,
+                          .shape = shape};
+  return ctx.packed<Tensor>(
+      i, format, {{ElementType::uint8, bytes}}, [weights = *tensor, bytes](ThreadPool& pool) {
+        Tensor made(ElementType::uint8, Shape{bytes});
+        const Shape& from = weights.shape();
+        kernels::pack_byte_weights(weights.element_type(), weights.data(), from[0], from[1],
+                                   from[2], made.mutable_data(), pool);
+        return made;
+      });
 }
 
 struct State {

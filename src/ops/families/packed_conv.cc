@@ -13,9 +13,9 @@ Tensor weight_factors(const PrepareContext& ctx, int factors, int64_t channels) 
   return values;
 }
 
-std::string factor_mark(const Tensor& factors) {
-  if (factors.size() == 0) return "";
-  return " times " + std::string(static_cast<const char*>(factors.data()), factors.byte_size());
+std::vector<std::byte> content_of(const Tensor& tensor) {
+  const auto* bytes = static_cast<const std::byte*>(tensor.data());
+  return {bytes, bytes + tensor.byte_size()};
 }
 
 std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels::ConvParams& shape,
@@ -23,16 +23,22 @@ std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels
   const Tensor& weights = *ctx.constant(w);
   const Tensor multiplied = weight_factors(ctx, factors, weights.shape()[0]);
   // Strides and dilations decide between ways that pack differently.
-  const std::string format = fmt::format(
-      "conv {} {} group {} strides {} dilations {}{}{}{}{}{}", to_string(weights.shape()),
-      name_of(weights.element_type()), shape.group, fmt::join(shape.stride, ","),
-      fmt::join(shape.dilation, ","), shape.nhwc ? " last" : "",
-      shape.winograd != 0 ? fmt::format(" winograd {}", shape.winograd) : "",
-      shape.shuffle != 1 ? " shuffled" : "", shape.shuffles_output ? " interleaved" : "",
-      factor_mark(multiplied));
+  const PackFormat format{.family = PackFamily::conv,
+                          .from = weights.element_type(),
+                          .to = ElementType::float32,
+                          .shape = weights.shape(),
+                          .nhwc = shape.nhwc,
+                          .shuffled = shape.shuffle != 1,
+                          .shuffles_output = shape.shuffles_output,
+                          .winograd = shape.winograd,
+                          .group = shape.group,
+                          .strides = {shape.stride.begin(), shape.stride.end()},
+                          .dilations = {shape.dilation.begin(), shape.dilation.end()},
+                          .parameters = content_of(multiplied)};
   const int64_t bytes = kernels::conv_packed_size(shape);
   return ctx.packed<Tensor>(
-      w, format, bytes, [weights, multiplied, shape, bytes](ThreadPool& pool) {
+      w, format, {{ElementType::uint8, bytes}},
+      [weights, multiplied, shape, bytes](ThreadPool& pool) {
         // Packers read at any address: only what must be converted is copied.
         const Tensor values =
             weights.element_type() == ElementType::float32 ? weights : as_floats(weights, pool);

@@ -1,8 +1,9 @@
 // Packed weights of convolutions.
 #pragma once
 
+#include <cstddef>
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "kernels/conv/conv.h"
 #include "ops/prepare_context.h"
@@ -17,7 +18,7 @@ std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels
 
 // Factors of that many output channels (input `factors`); empty where the node has none.
 Tensor weight_factors(const PrepareContext& ctx, int factors, int64_t channels);
-// Tells apart packs of the same weights with other factors: the factors' bytes.
-std::string factor_mark(const Tensor& factors);
+// The bytes of its elements, for what a PackFormat says by content.
+std::vector<std::byte> content_of(const Tensor& tensor);
 
 }  // namespace sardonyx::ops

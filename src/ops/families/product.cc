@@ -29,11 +29,14 @@ std::shared_ptr<const Pack<Tensor>> pack_matrix(PrepareContext& ctx, int i, int6
                                                 bool transposed) {
   const Tensor& matrix = *ctx.constant(i);
   const ElementType type = packed_type(matrix.element_type());
-  const std::string format = fmt::format("gemm {}x{} {}{}", K, N, name_of(matrix.element_type()),
-                                         transposed ? " transposed" : "");
+  const PackFormat format{.family = PackFamily::matrix,
+                          .from = matrix.element_type(),
+                          .to = type,
+                          .shape = {K, N},
+                          .transposed = transposed};
   const int64_t bytes = kernels::packed_b_size(K, N, type);
   return ctx.packed<Tensor>(
-      i, format, bytes,
+      i, format, {{ElementType::uint8, bytes}},
       [matrix, K, N, transposed, type, bytes, packs = ctx.services().packs](ThreadPool& pool) {
         // Packers read at any address: only what must be converted is copied.
         const Tensor values = matrix.element_type() == type ? matrix : as_floats(matrix, pool);

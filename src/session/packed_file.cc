@@ -1,0 +1,378 @@
+#include "session/packed_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/fail.h"
+#include "wire/sink.h"
+
+namespace sardonyx {
+namespace {
+
+// All numbers are little-endian. The first byte is no text, and what changes the ends of lines
+// changes the magic.
+constexpr std::array<unsigned char, 8> magic{0x89, 'S', 'D', 'X', '\r', '\n', 0x1a, '\n'};
+constexpr uint32_t format_version = 1;
+constexpr size_t header_size = 256;
+constexpr size_t version_size = 32;
+constexpr size_t header_hash_at = header_size - sizeof(ContentHash);
+constexpr uint64_t page = 4096;
+constexpr uint64_t part_alignment = 64;
+constexpr uint64_t max_parts = 16;
+
+uint64_t rounded(uint64_t size, uint64_t to) { return (size + to - 1) / to * to; }
+
+class Writer {
+ public:
+  void u32(uint32_t value) { put(value, 4); }
+  void u64(uint64_t value) { put(value, 8); }
+  void hash(const ContentHash& hash) {
+    for (const uint64_t word : hash) u64(word);
+  }
+  void bytes(std::span<const std::byte> bytes) {
+    made_.insert(made_.end(), bytes.begin(), bytes.end());
+  }
+  void fill(size_t size) { made_.resize(size); }
+  size_t size() const { return made_.size(); }
+  std::span<const std::byte> made() const { return made_; }
+
+ private:
+  void put(uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) made_.push_back(static_cast<std::byte>(value >> (8 * i) & 255));
+  }
+  std::vector<std::byte> made_;
+};
+
+// Reads from the front; what is not there is an error with the offset in the file.
+class Reader {
+ public:
+  Reader(std::span<const std::byte> bytes, uint64_t offset, const std::string& path)
+      : bytes_(bytes), offset_(offset), path_(path) {}
+
+  uint32_t u32() { return static_cast<uint32_t>(number(4)); }
+  uint64_t u64() { return number(8); }
+  ContentHash hash() {
+    const uint64_t first = u64();
+    return {first, u64()};
+  }
+  std::span<const std::byte> take(uint64_t size) {
+    if (size > left()) refuse("{} bytes are needed where {} are left", size, left());
+    const auto taken = bytes_.subspan(at_, static_cast<size_t>(size));
+    at_ += taken.size();
+    return taken;
+  }
+  uint64_t left() const { return bytes_.size() - at_; }
+
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) const {
+    fail_at(
+        path_, ErrorCode::unreadable,
+        "is no sound file of packed weights: at offset {}, {}; make it again with `sardonyx pack`",
+        offset_ + at_, fmt::format(text, std::forward<Args>(args)...));
+  }
+
+ private:
+  uint64_t number(size_t bytes) {
+    const auto taken = take(bytes);
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; ++i) value |= static_cast<uint64_t>(taken[i]) << (8 * i);
+    return value;
+  }
+  std::span<const std::byte> bytes_;
+  const uint64_t offset_;
+  const std::string& path_;
+  size_t at_ = 0;
+};
+
+struct Header {
+  uint64_t file_size = 0, table_offset = 0, table_size = 0, entries = 0, data_offset = 0;
+  ContentHash table_hash{};
+};
+
+void write_header(Writer& to, const Header& header, const PackedFor& made_for) {
+  to.bytes(std::as_bytes(std::span(magic)));
+  to.u32(format_version);
+  to.u32(header_size);
+  for (const uint64_t number : {header.file_size, header.table_offset, header.table_size,
+                                header.entries, header.data_offset, made_for.target.processor})
+    to.u64(number);
+  std::string version = made_for.target.version.substr(0, version_size);
+  version.resize(version_size, '\0');
+  to.bytes(std::as_bytes(std::span(version)));
+  to.hash(made_for.target.build);
+  to.hash(made_for.model.structure);
+  to.hash(made_for.model.files);
+  to.hash(header.table_hash);
+  to.fill(header_hash_at);
+  to.hash(content_hash(to.made()));
+}
+
+}  // namespace
+
+class PackedFile::Parser {
+ public:
+  Parser(PackedFile& file, const std::string& path) : file_(file), path_(path) {}
+
+  void parse() {
+    const std::span<const std::byte> all = file_.bytes_.span();
+    Reader start(all, 0, path_);
+    if (all.size() < magic.size() ||
+        !std::ranges::equal(all.first(magic.size()), std::as_bytes(std::span(magic))))
+      fail_at(path_, ErrorCode::unreadable,
+              "is no file of packed weights (its first bytes are not theirs)");
+    if (all.size() < header_size) start.refuse("the file ends within its header");
+    read_header(all.first(header_size));
+    require_layout();
+    const auto table = all.subspan(static_cast<size_t>(header_.table_offset),
+                                   static_cast<size_t>(header_.table_size));
+    Reader reader(table, header_.table_offset, path_);
+    if (content_hash(table) != header_.table_hash) reader.refuse("the table has another checksum");
+    // An entry has more bytes than this.
+    if (header_.entries > table.size() / 64) reader.refuse("the table has no room for its entries");
+    file_.entries_.reserve(static_cast<size_t>(header_.entries));
+    for (uint64_t i = 0; i < header_.entries; ++i) file_.entries_.push_back(entry(reader));
+    if (reader.left() != 0) reader.refuse("{} bytes follow the last entry", reader.left());
+    for (size_t i = 0; i < file_.entries_.size(); ++i) {
+      const ops::ConstantId& id = file_.entries_[i].id;
+      if (id.place) file_.by_place_.emplace(*id.place, i);
+      file_.by_content_.emplace(*id.content, i);
+    }
+  }
+
+ private:
+  void read_header(std::span<const std::byte> bytes) {
+    Reader reader(bytes, 0, path_);
+    reader.take(magic.size());
+    if (const uint32_t version = reader.u32(); version != format_version)
+      fail_at(path_, ErrorCode::unreadable,
+              "is a file of packed weights of format {}; this version of Sardonyx reads format {}: "
+              "make it again with `sardonyx pack`",
+              version, format_version);
+    Reader last(bytes.subspan(header_hash_at), header_hash_at, path_);
+    if (last.hash() != content_hash(bytes.first(header_hash_at)))
+      last.refuse("the header has another checksum");
+    if (reader.u32() != header_size) reader.refuse("the header has another size");
+    header_.file_size = reader.u64();
+    header_.table_offset = reader.u64();
+    header_.table_size = reader.u64();
+    header_.entries = reader.u64();
+    header_.data_offset = reader.u64();
+    PackedFor& made_for = file_.made_for_;
+    made_for.target.processor = reader.u64();
+    const auto version = reader.take(version_size);
+    made_for.target.version.assign(reinterpret_cast<const char*>(version.data()), version.size());
+    made_for.target.version.resize(made_for.target.version.find_last_not_of('\0') + 1);
+    made_for.target.build = reader.hash();
+    made_for.model.structure = reader.hash();
+    made_for.model.files = reader.hash();
+    header_.table_hash = reader.hash();
+  }
+
+  void require_layout() const {
+    const uint64_t size = file_.bytes_.size();
+    Reader reader({}, 16, path_);
+    if (header_.file_size != size)
+      reader.refuse("the file says it has {} bytes, and has {}", header_.file_size, size);
+    if (header_.table_offset != header_size || header_.table_size > size - header_size)
+      reader.refuse("the table is {} bytes at {}, in a file of {}", header_.table_size,
+                    header_.table_offset, size);
+    if (header_.data_offset != rounded(header_size + header_.table_size, page) ||
+        header_.data_offset > size)
+      reader.refuse("the data begins at {}, in a file of {}", header_.data_offset, size);
+  }
+
+  Entry entry(Reader& reader) const {
+    Entry made;
+    const uint64_t has_place = reader.u64();
+    if (has_place > 1) reader.refuse("a constant has a place or none; {} says neither", has_place);
+    const uint64_t in = reader.u64(), offset = reader.u64();
+    if (has_place == 1) made.id.place = {in, offset};
+    made.id.bytes = reader.u64();
+    made.id.content = reader.hash();
+    const uint64_t format_size = reader.u64();
+    const auto format = ops::pack_format_of(reader.take(format_size));
+    if (!format) reader.refuse("there is no format that this version of Sardonyx packs in");
+    made.format = *format;
+    const uint64_t parts = reader.u64();
+    if (parts > max_parts)
+      reader.refuse("a form of {} parts, where {} are the most", parts, max_parts);
+    for (uint64_t i = 0; i < parts; ++i) made.parts.push_back(part(reader));
+    return made;
+  }
+
+  Part part(Reader& reader) const {
+    const uint64_t type = reader.u64(), count = reader.u64(), offset = reader.u64();
+    const auto element = static_cast<ElementType>(static_cast<int32_t>(type));
+    if (type > INT32_MAX || !is_known(element) || element == ElementType::string ||
+        bit_width(element) < 8)
+      reader.refuse("{} is no type of packed elements", type);
+    const uint64_t size = file_.bytes_.size();
+    const auto width = static_cast<uint64_t>(bit_width(element) / 8);
+    if (offset % part_alignment != 0 || offset < header_.data_offset || offset > size ||
+        count > (size - offset) / width)
+      reader.refuse("{} elements of {} bytes at {} do not lie in the data of the file", count,
+                    width, offset);
+    return {{element, static_cast<int64_t>(count)}, offset};
+  }
+
+  PackedFile& file_;
+  const std::string& path_;
+  Header header_;
+};
+
+std::shared_ptr<const PackedFile> PackedFile::open(const std::string& path) {
+  return read(map_file(path), path);
+}
+
+std::shared_ptr<const PackedFile> PackedFile::read(Bytes bytes, const std::string& path) {
+  auto file = std::make_shared<PackedFile>();
+  file->bytes_ = std::move(bytes);
+  Parser(*file, path).parse();
+  return file;
+}
+
+std::string PackedFile::mismatch(const PackedFor& wanted) const {
+  const PackingTarget& mine = made_for_.target;
+  if (mine.version != wanted.target.version || mine.build != wanted.target.build) {
+    const bool same_number = mine.version == wanted.target.version;
+    return fmt::format("it was made by {} {} of Sardonyx{}",
+                       same_number ? "another build of" : "version", mine.version,
+                       same_number ? "" : fmt::format(", this is {}", wanted.target.version));
+  }
+  if (mine.processor != wanted.target.processor)
+    return fmt::format("it was packed for {}, and this processor is used as {}",
+                       describe_processor(mine.processor),
+                       describe_processor(wanted.target.processor));
+  if (made_for_.model.structure != wanted.model.structure)
+    return "it was made of another model, or the model has changed since";
+  return "";
+}
+
+std::vector<Tensor> PackedFile::views(const Entry& entry) const {
+  std::vector<Tensor> made;
+  for (const Part& part : entry.parts) {
+    const auto size = static_cast<size_t>(byte_size(part.elements.type, part.elements.count));
+    const Bytes bytes = bytes_.slice(static_cast<size_t>(part.offset), size);
+    made.push_back(
+        Tensor::view(part.elements.type, {part.elements.count}, bytes.data(), size, bytes.owner()));
+  }
+  return made;
+}
+
+PackedForm PackedFile::form(size_t i) const {
+  const Entry& entry = entries_.at(i);
+  return {entry.id, entry.format, views(entry)};
+}
+
+std::optional<std::vector<Tensor>> PackedFile::find(const ops::ConstantId& id,
+                                                    const ops::PackFormat& format,
+                                                    std::span<const ops::PackPart> parts,
+                                                    bool by_content) const {
+  const auto among = [&](auto range) -> const Entry* {
+    for (auto [at, end] = range; at != end; ++at) {
+      const Entry& entry = entries_[at->second];
+      if (entry.id.bytes == id.bytes && entry.format == format &&
+          std::ranges::equal(entry.parts, parts, {}, &Part::elements))
+        return &entry;
+    }
+    return nullptr;
+  };
+  const Entry* found = nullptr;
+  if (id.place && !by_content) {
+    found = among(by_place_.equal_range(*id.place));
+  } else if (id.content) {
+    found = among(by_content_.equal_range(*id.content));
+  }
+  if (found == nullptr) return std::nullopt;
+  return views(*found);
+}
+
+namespace {
+
+class FileSource final : public ops::PackSource {
+ public:
+  FileSource(std::shared_ptr<const PackedFile> file, bool by_content)
+      : file_(std::move(file)), by_content_(by_content) {}
+  bool is_by_content() const override { return by_content_; }
+  std::optional<std::vector<Tensor>> find(const ops::ConstantId& id, const ops::PackFormat& format,
+                                          std::span<const ops::PackPart> parts) const override {
+    return file_->find(id, format, parts, by_content_);
+  }
+
+ private:
+  const std::shared_ptr<const PackedFile> file_;
+  const bool by_content_;
+};
+
+void write_entry(Writer& to, const PackedForm& form, uint64_t& offset) {
+  to.u64(form.id.place ? 1 : 0);
+  const ops::ConstantPlace place = form.id.place.value_or(ops::ConstantPlace());
+  to.u64(place.file);
+  to.u64(place.offset);
+  to.u64(form.id.bytes);
+  to.hash(form.id.content.value());
+  const std::vector<std::byte> format = ops::to_bytes(form.format);
+  to.u64(format.size());
+  to.bytes(format);
+  to.u64(form.parts.size());
+  for (const Tensor& part : form.parts) {
+    to.u64(static_cast<uint64_t>(part.element_type()));
+    to.u64(static_cast<uint64_t>(part.size()));
+    to.u64(offset);
+    offset = rounded(offset + part.byte_size(), part_alignment);
+  }
+}
+
+Writer table_of(std::span<const PackedForm> forms, uint64_t data_offset, uint64_t& end) {
+  Writer table;
+  end = data_offset;
+  for (const PackedForm& form : forms) write_entry(table, form, end);
+  return table;
+}
+
+}  // namespace
+
+std::shared_ptr<const ops::PackSource> source_of(std::shared_ptr<const PackedFile> file,
+                                                 const ModelFingerprint& model) {
+  const bool same_files = model.knows_files() && file->made_for().model.files == model.files;
+  return std::make_shared<const FileSource>(std::move(file), !same_files);
+}
+
+uint64_t write_packed(const std::string& path, const PackedFor& made_for,
+                      std::span<const PackedForm> forms) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail_at(path, ErrorCode::unreadable, "is not a regular file, which packed weights need");
+  Header header;
+  // Where the data begins does not change the table's size.
+  header.table_offset = header_size;
+  header.table_size = table_of(forms, 0, header.file_size).size();
+  header.data_offset = rounded(header_size + header.table_size, page);
+  const Writer table = table_of(forms, header.data_offset, header.file_size);
+  header.entries = forms.size();
+  header.table_hash = content_hash(table.made());
+  Writer start;
+  write_header(start, header, made_for);
+  start.bytes(table.made());
+  start.fill(static_cast<size_t>(header.data_offset));
+  const std::array<std::byte, part_alignment> zeros{};
+  return wire::write_file(path, [&](wire::Sink& sink) {
+    sink.expect(header.file_size);
+    sink.put(start.made().data(), start.size());
+    for (const PackedForm& form : forms) {
+      for (const Tensor& part : form.parts) {
+        const size_t size = part.byte_size();
+        sink.put(part.data(), size);
+        sink.put(zeros.data(), rounded(size, part_alignment) - size);
+      }
+    }
+  });
+}
+
+}  // namespace sardonyx

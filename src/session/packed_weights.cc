@@ -1,0 +1,221 @@
+#include "session/packed_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "base/fail.h"
+#include "sardonyx/packing.h"
+#include "session/model.h"
+
+namespace sardonyx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A name for people, and what tells it from others of the same name. A model that changes takes the
+// place of what it was.
+std::string name_in_cache(const Model::Implementation& model, const PackedFor& made_for) {
+  const std::string& path = model.model.path;
+  std::error_code ignored;
+  const fs::path whole = path.empty() ? fs::path() : fs::absolute(path, ignored).lexically_normal();
+  std::string identity = whole.string();
+  if (path.empty()) {
+    const ContentHash& structure = made_for.model.structure;
+    identity = fmt::format("{:016x}{:016x}", structure[0], structure[1]);
+  }
+  identity += fmt::format("\n{}\n{:x}", made_for.target.version, made_for.target.processor);
+  std::string stem = path.empty() ? "model" : whole.stem().string().substr(0, 64);
+  for (char& c : stem) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.';
+    if (!plain) c = '_';
+  }
+  const ContentHash hash = content_hash(identity);
+  return fmt::format("{}-{:016x}.sdx", stem, hash[0]);
+}
+
+int64_t bytes_of(const PackedForm& form) {
+  int64_t bytes = 0;
+  for (const Tensor& part : form.parts) bytes += static_cast<int64_t>(part.byte_size());
+  return bytes;
+}
+
+ops::ConstantId with_content(const ops::PackCache::Identified& one) {
+  ops::ConstantId id = one.id;
+  if (!id.content) id.content = content_hash(one.constant);
+  return id;
+}
+
+// A model that shares what the given one has and nothing that its sessions have packed.
+Model apart(const Model& model) {
+  return ModelMaker::derive(model, ir::Model(model.implementation().model));
+}
+
+SessionOptions packing_options(const SessionOptions& options) {
+  if (options.reference)
+    fail(ErrorCode::bad_input, "a session with `reference` packs no weights; leave it out");
+  SessionOptions made = options;
+  made.packed.clear();
+  made.cache_folder.clear();
+  made.prepack = false;
+  return made;
+}
+
+// The forms that a session of the model with these options reads.
+std::vector<PackedForm> forms_of(const Model& model, const SessionOptions& options) {
+  model.implementation().packs.identify();
+  const Session session(model, options);
+  session.steps();  // makes the plan where the first run would
+  ThreadPool pool(options.threads);
+  return packed_forms(model.implementation().packs, pool);
+}
+
+std::string describe(const PackedForm& form) {
+  return fmt::format("{}, constant of {} bytes", ops::describe(form.format), form.id.bytes);
+}
+
+// What differs between two arrays; empty where nothing does.
+std::string difference(const Tensor& found, const Tensor& made, size_t part) {
+  const auto* a = static_cast<const uint8_t*>(found.data());
+  const auto* b = static_cast<const uint8_t*>(made.data());
+  const size_t size = made.byte_size();
+  if (std::memcmp(a, b, size) == 0) return "";
+  const auto at = static_cast<size_t>(std::mismatch(a, a + size, b).first - a);
+  return fmt::format("byte {} of part {} is {}, packing gives {}", at, part, a[at], b[at]);
+}
+
+}  // namespace
+
+std::vector<PackedForm> packed_forms(const ops::PackCache& packs, ThreadPool& pool) {
+  std::vector<PackedForm> forms;
+  for (const ops::PackCache::Identified& one : packs.identified())
+    forms.push_back({with_content(one), one.format, one.pack->parts(pool)});
+  return forms;
+}
+
+std::shared_ptr<const PackedFile> open_packed(const std::string& path, const PackedFor& wanted) {
+  auto file = PackedFile::open(path);
+  if (const std::string reason = file->mismatch(wanted); !reason.empty())
+    fail_at(path, ErrorCode::bad_input,
+            "can't be used here: {}; make it again with `sardonyx pack`", reason);
+  return file;
+}
+
+PackedWeights::PackedWeights(const Model::Implementation& model, const SessionOptions& options)
+    : packs_(model.packs) {
+  made_for_ = {fingerprint_of(model), packing_target()};
+  if (!options.packed.empty()) add_source(open_packed(options.packed, made_for_));
+  if (options.cache_folder.empty()) return;
+  path_ = (fs::path(options.cache_folder) / name_in_cache(model, made_for_)).string();
+  try {
+    auto file = open_packed(path_, made_for_);
+    // Files of another time may differ where the fingerprint does not see it.
+    if (file->made_for().model.files == made_for_.model.files) file_ = std::move(file);
+  } catch (const Error&) {  // there is none, or it is of no use
+  }
+  if (file_) {
+    add_source(file_);
+  } else {
+    model.packs.identify();
+  }
+}
+
+PackedWeights::~PackedWeights() {
+  for (const auto& source : sources_) packs_.remove_source(*source);
+}
+
+void PackedWeights::add_source(const std::shared_ptr<const PackedFile>& file) {
+  sources_.push_back(source_of(file, made_for_.model));
+  packs_.add_source(sources_.back());
+}
+
+bool PackedWeights::is_stored(const ops::PackCache::Identified& one) const {
+  if (one.is_from_source || stored_.contains(one.pack.get())) return true;
+  if (!file_) return false;
+  return file_->find(one.id, one.format, one.parts, !made_for_.model.knows_files()).has_value();
+}
+
+// The forms of the file that was there are for other options of the same model; they are kept up to
+// the size of those that are used now.
+std::vector<PackedForm> PackedWeights::with_earlier(std::vector<PackedForm> forms) const {
+  if (!file_) return forms;
+  int64_t room = 0;
+  for (const PackedForm& form : forms) room += bytes_of(form);
+  const size_t used = forms.size();
+  for (size_t i = 0; i < file_->form_count(); ++i) {
+    PackedForm form = file_->form(i);
+    const auto same = [&](const PackedForm& other) {
+      return other.id.content == form.id.content && other.id.bytes == form.id.bytes &&
+             other.id.place == form.id.place && other.format == form.format;
+    };
+    if (std::any_of(forms.begin(), forms.begin() + static_cast<int64_t>(used), same)) continue;
+    room -= bytes_of(form);
+    if (room < 0) break;
+    forms.push_back(std::move(form));
+  }
+  return forms;
+}
+
+void PackedWeights::store(ThreadPool& pool) {
+  const std::lock_guard lock(mutex_);
+  if (path_.empty()) return;
+  const std::vector<ops::PackCache::Identified> list = packs_.identified();
+  if (std::ranges::all_of(list, [&](const auto& one) { return is_stored(one); })) return;
+  try {
+    std::error_code problem;
+    fs::create_directories(fs::path(path_).parent_path(), problem);
+    write_packed(path_, made_for_, with_earlier(packed_forms(packs_, pool)));
+    for (const ops::PackCache::Identified& one : list) stored_.insert(one.pack.get());
+  } catch (const Error&) {
+    path_.clear();
+  }
+}
+
+PackedModel pack_model(const Model& model, const std::string& path, const SessionOptions& options) {
+  const SessionOptions packing = packing_options(options);
+  std::error_code ignored;
+  const std::string& source = model.implementation().model.path;
+  if (!source.empty() && fs::equivalent(path, source, ignored))
+    fail_at(path, ErrorCode::bad_input,
+            "is the model; its packed weights need a file of their own");
+  const Model packed = apart(model);
+  const std::vector<PackedForm> forms = forms_of(packed, packing);
+  const PackedFor made_for{fingerprint_of(packed.implementation()), packing_target()};
+  return {forms.size(), write_packed(path, made_for, forms)};
+}
+
+PackedComparison compare_packed(const Model& model, const std::string& path,
+                                const SessionOptions& options) {
+  const SessionOptions packing = packing_options(options);
+  const Model packed = apart(model);
+  const auto file = open_packed(path, {fingerprint_of(packed.implementation()), packing_target()});
+  const std::vector<PackedForm> forms = forms_of(packed, packing);
+  PackedComparison made;
+  made.forms = forms.size();
+  for (const PackedForm& form : forms) {
+    std::vector<ops::PackPart> parts;
+    for (const Tensor& part : form.parts) parts.push_back({part.element_type(), part.size()});
+    // Both ways to know a constant must lead to the same bytes.
+    for (const bool by_content : {false, true}) {
+      if (!by_content && !form.id.place) continue;
+      const auto found = file->find(form.id, form.format, parts, by_content);
+      if (!found) {
+        made.differences.push_back({describe(form), "is not in the file"});
+        break;
+      }
+      std::string what;
+      for (size_t i = 0; i < parts.size() && what.empty(); ++i)
+        what = difference((*found)[i], form.parts[i], i);
+      if (what.empty()) continue;
+      made.differences.push_back({describe(form), std::move(what)});
+      break;
+    }
+  }
+  return made;
+}
+
+}  // namespace sardonyx

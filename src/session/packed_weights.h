@@ -1,0 +1,53 @@
+// The files of packed weights that a session takes weights from, and the one it leaves in its
+// cache.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "sardonyx/session.h"
+#include "session/packed_file.h"
+
+namespace sardonyx {
+
+// What the cache's plans have asked for, with all that a file says of it. Packs what is not packed.
+std::vector<PackedForm> packed_forms(const ops::PackCache& packs, ThreadPool& pool);
+
+// Opens a file for a model. Throws Error: as PackedFile::open, (bad_input) where it is for another
+// model, version or processor.
+std::shared_ptr<const PackedFile> open_packed(const std::string& path, const PackedFor& wanted);
+
+// Thread-safe.
+class PackedWeights {
+ public:
+  // Lets the model's packs be taken from the files that the options name. Throws what open_packed
+  // does for `packed`; a file in `cache_folder` that is of no use is passed over.
+  PackedWeights(const Model::Implementation& model, const SessionOptions& options);
+  ~PackedWeights();
+  PackedWeights(const PackedWeights&) = delete;
+  PackedWeights& operator=(const PackedWeights&) = delete;
+
+  // Packs and writes what plans have asked for and the file in the cache has not. What can't be
+  // written isn't, and not tried again.
+  void store(ThreadPool& pool);
+
+ private:
+  bool is_stored(const ops::PackCache::Identified& one) const;
+  std::vector<PackedForm> with_earlier(std::vector<PackedForm> forms) const;
+
+  void add_source(const std::shared_ptr<const PackedFile>& file);
+
+  ops::PackCache& packs_;
+  std::vector<std::shared_ptr<const ops::PackSource>> sources_;
+  std::mutex mutex_;
+  std::string path_;  // of the file in the cache; empty: there is none
+  PackedFor made_for_;
+  std::shared_ptr<const PackedFile> file_;  // that was there; may be null
+  std::set<const ops::AnyPack*> stored_;    // since
+};
+
+}  // namespace sardonyx
