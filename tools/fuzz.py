@@ -17,11 +17,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 TARGETS = ("wire", "window", "wire_formats", "text", "check", "infer", "run", "named_forms", "operator_set",
            "external_data", "operators", "models", "capi", "capi_models", "values", "deep",
-           "training")
+           "training", "packed_file")
 DRAWING = ("operators", "capi", "capi_models", "deep", "training")  # they draw what they test from random bytes
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
-MADE_SEEDS = ("named_forms", "operator_set", "external_data")
+MADE_SEEDS = ("named_forms", "operator_set", "external_data", "packed_file")
 
 
 def seeds(target: str) -> list[pathlib.Path]:
@@ -54,6 +54,13 @@ def make_seeds(target: str) -> None:
     for number, file in enumerate(seeds("wire")[:400]):
         if target == "text":
             subprocess.run([program, "convert", file, folder / f"{number}.onnxtxt"], capture_output=True)
+        elif target == "packed_file":
+            made = folder / f"{number}.sdx"
+            subprocess.run([program, "pack", file, "-o", made], capture_output=True)
+            if made.exists():  # with the sizes and checksums that the target makes itself, too
+                data = made.read_bytes()
+                size, count = (int.from_bytes(data[at:at + 8], "little") for at in (32, 40))
+                (folder / f"{number}.table").write_bytes(bytes([count % 8, 3]) + data[256:256 + size])
         elif target == "named_forms":
             ending = ("json", "textproto")[number % 2]
             subprocess.run([program, "convert", file, folder / f"{number}.{ending}"], capture_output=True)

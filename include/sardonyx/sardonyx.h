@@ -731,6 +731,12 @@ typedef struct sardonyx_session_options {
   /* Processors that threads of its own may run on, by the system's numbers; none: all. */
   const int* processors;
   size_t processor_count;
+  /* A file of packed weights that sardonyx_model_pack has made of the model; NULL: none. One that
+   * is broken, or for another model, processor or version of the library, is an error. */
+  const char* packed;
+  /* A folder for such files: the session takes its weights from the one of its model there, and
+   * makes it where it is missing, stale or broken; what can't be written isn't. NULL: none. */
+  const char* cache_folder;
 } sardonyx_session_options;
 
 /* Prepares a model for running. */
@@ -742,6 +748,20 @@ SARDONYX_API sardonyx_status* sardonyx_session_load(const char* path,
                                                     const sardonyx_load_options* load_options,
                                                     const sardonyx_session_options* options,
                                                     sardonyx_session** session);
+/* Packs the weights that a session with these options (NULL: the defaults) reads, and writes them
+ * to a file that appears whole or not at all. `forms` and `bytes`, which may be NULL, get how many
+ * packed weights and bytes it has. */
+SARDONYX_API sardonyx_status* sardonyx_model_pack(const sardonyx_model* model, const char* path,
+                                                  const sardonyx_session_options* options,
+                                                  size_t* forms, uint64_t* bytes);
+/* Packs anew and compares all bytes with the file's. `different` gets how many of `forms` (may be
+ * NULL) packed weights are missing or differ; `text`, which may be NULL, a line for each of them.
+ */
+SARDONYX_API sardonyx_status* sardonyx_model_compare_packed(const sardonyx_model* model,
+                                                            const char* path,
+                                                            const sardonyx_session_options* options,
+                                                            size_t* forms, size_t* different,
+                                                            sardonyx_bytes** text);
 /* Waits for all runs that sardonyx_session_run_async has begun. */
 SARDONYX_API void sardonyx_session_release(sardonyx_session* session);
 SARDONYX_API size_t sardonyx_session_input_count(const sardonyx_session* session);

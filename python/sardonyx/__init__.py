@@ -16,7 +16,7 @@ from ._fit import Checkpoint, EpochResult, FitProgress, FitResult, last_checkpoi
 from ._inference import Finding, Inference, InferredName, InferredUnknown, InferredValue, infer_shapes, infer_types
 from ._model import DeclaredValue, Model, Node
 from ._profile import Profile, ProfiledStep
-from ._session import Body, Cancel, Session, Step, ValueInfo
+from ._session import Body, Cancel, Session, Step, ValueInfo, compare_packed, pack
 from ._sparse import SparseTensor
 from ._tools import (AttributeSignature, CheckReport, Diagnostic, Difference, OperatorSignature, Parameter, check, convert_version,
                      diff, extract, inline, merge, operator_signature, operator_versions, operators, parse, rename, save, to_text)
@@ -37,7 +37,7 @@ __all__ = [
     "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "Lora", "Model", "ModelWarning", "Node",
     "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile", "ProfiledStep", "RunFailedError", "Session",
     "SparseTensor", "Step", "TrainableReport", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
-    "ValueInfo", "check", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline", "last_checkpoint",
-    "make_trainable", "merge", "operator_signature", "operator_versions", "operators", "optimizer_passes", "parse",
+    "ValueInfo", "check", "compare_packed", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline",
+    "last_checkpoint", "make_trainable", "merge", "operator_signature", "operator_versions", "operators", "optimizer_passes", "pack", "parse",
     "rename", "save", "to_text",
 ]

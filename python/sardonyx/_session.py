@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Union, overload
 
@@ -64,6 +65,35 @@ def _steps(described: list[Any]) -> list[Step]:
 _LOAD = ("folder", "strict", "trusted_folder", "read_into_memory", "operator_sets", "libraries", "warn")
 
 
+def _packing(threads: int, exact: bool, fuse: bool) -> _core.SessionOptions:
+    options = _core.SessionOptions()
+    options.threads, options.exact, options.fuse = threads, exact, fuse
+    return options
+
+
+def pack(model: ModelSource, path: str | os.PathLike[str], *, threads: int = 0, exact: bool = False, fuse: bool = True) -> int:
+    """Writes the weights of a model as the kernels of this processor read them to a file, and returns its size in bytes.
+
+    `Session(model, packed=path)` then maps them instead of packing them in its first run, and shares them with other
+    processes. The options are those of the sessions that it is for. The file appears whole or not at all. Raises
+    `UnreadableError` where it can't be written, and what `Session` raises.
+    """
+    return _core.pack(_model(model)._held, os.fspath(path), _packing(threads, exact, fuse))[1]
+
+
+def compare_packed(model: ModelSource, path: str | os.PathLike[str], *, threads: int = 0, exact: bool = False,
+                   fuse: bool = True) -> list[str]:
+    """Packs anew and compares all bytes with those of a file that `pack` has made: a line for each packed weight that differs.
+
+    Raises `UnreadableError` where the file is broken, `BadInputError` where it is for another model, processor or version.
+    """
+    return _core.compare_packed(_model(model)._held, os.fspath(path), _packing(threads, exact, fuse))
+
+
+def _model(model: ModelSource) -> Model:
+    return model if isinstance(model, Model) else Model(model)
+
+
 class Session(_core.Session):
     """A model prepared for running. Any number of threads may run one session at the same time.
 
@@ -73,7 +103,10 @@ class Session(_core.Session):
     `all_outputs`: all values that the graph makes become outputs. `memory_limit`: most bytes that making the session may
     take, 0 for any number. `dimensions`: sizes that inputs leave open and that are to be numbers, by their names ("batch") or
     places ("image.2"). `initializers`: arrays instead of the model's, by name; they are copied. `extra_outputs`: values of the
-    graph that become outputs behind the model's own. Further options are those of `Model`.
+    graph that become outputs behind the model's own. `packed`: a file that `pack` has made of the model, to take its packed
+    weights from; `BadInputError` where it is for another model, processor or version. `cache_folder`: a folder where such
+    files are kept: the session takes its model's, and makes it where it is missing or of no use. Further options are those of
+    `Model`.
 
     Raises `UnreadableError`, `InvalidModelError`, `UnsupportedError`.
     """
@@ -81,7 +114,8 @@ class Session(_core.Session):
     def __init__(self, model: ModelSource, *, threads: int = 0, reference: bool = False, fuse: bool = True, exact: bool = False,
                  assume_inference: bool = False, prepack: bool = False, seed: int = 0, all_outputs: bool = False,
                  memory_limit: int = 0, dimensions: Mapping[str, int] | None = None, initializers: Mapping[str, Any] | None = None,
-                 extra_outputs: Sequence[str] = (), **load_options: Any):
+                 extra_outputs: Sequence[str] = (), packed: str | os.PathLike[str] | None = None,
+                 cache_folder: str | os.PathLike[str] | None = None, **load_options: Any):
         unknown = [name for name in load_options if name not in _LOAD]
         if unknown:
             raise TypeError(f"Session() has no option {unknown[0]!r}")
@@ -92,7 +126,8 @@ class Session(_core.Session):
         self._options: dict[str, Any] = {
             "threads": threads, "reference": reference, "fuse": fuse, "exact": exact, "assume_inference": assume_inference,
             "prepack": prepack, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit,
-            "dimensions": dict(dimensions or {}), "extra_outputs": list(extra_outputs)}
+            "dimensions": dict(dimensions or {}), "extra_outputs": list(extra_outputs),
+            "packed": os.fspath(packed or ""), "cache_folder": os.fspath(cache_folder or "")}
         self._initializers = {name: value if isinstance(value, _core.Value) else np.array(value)
                               for name, value in (initializers or {}).items()}
         self._prepare()

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +14,7 @@
 #include "errors.h"
 #include "held_value.h"
 #include "interrupt.h"
+#include "sardonyx/packing.h"
 #include "session.h"
 
 namespace sardonyx::python {
@@ -27,6 +29,7 @@ struct SessionArguments {
   std::map<std::string, int64_t> dimensions;
   std::vector<NamedValue> initializers;
   std::vector<std::string> extra_outputs;
+  std::string packed, cache_folder;
 
   SessionOptions options() const {
     SessionOptions made;
@@ -42,6 +45,8 @@ struct SessionArguments {
     made.dimensions.insert(dimensions.begin(), dimensions.end());
     made.initializers = initializers;
     made.extra_outputs = extra_outputs;
+    made.packed = packed;
+    made.cache_folder = cache_folder;
     return made;
   }
 };
@@ -174,6 +179,22 @@ nb::list described(const std::vector<ValueDescription>& all) {
 }
 
 void bind_sessions(nb::module_& module) {
+  module.def("pack",
+             [](const HeldModel& held, const std::string& path, const SessionArguments& arguments) {
+               const SessionOptions options = arguments.options();
+               const nb::gil_scoped_release released;
+               const PackedModel packed = pack_model(held.model, path, options);
+               return std::pair(packed.forms, packed.bytes);
+             });
+  module.def("compare_packed", [](const HeldModel& held, const std::string& path,
+                                  const SessionArguments& arguments) {
+    const SessionOptions options = arguments.options();
+    const nb::gil_scoped_release released;
+    std::vector<std::string> lines;
+    for (const PackedDifference& one : compare_packed(held.model, path, options).differences)
+      lines.push_back(one.form + ": " + one.what);
+    return lines;
+  });
   remember_main_thread();
   nb::class_<Cancel>(module, "Cancel", "Stops the runs that have it, from any thread.")
       .def(nb::init<>())
@@ -193,6 +214,8 @@ void bind_sessions(nb::module_& module) {
       .def_rw("memory_limit", &SessionArguments::memory_limit)
       .def_rw("dimensions", &SessionArguments::dimensions)
       .def_rw("extra_outputs", &SessionArguments::extra_outputs)
+      .def_rw("packed", &SessionArguments::packed)
+      .def_rw("cache_folder", &SessionArguments::cache_folder)
       .def("add_initializer", [](SessionArguments& arguments, const std::string& name,
                                  nb::handle value) {
         arguments.initializers.emplace_back(name, value_from(value, {.kind = Value::Kind::tensor}));

@@ -60,6 +60,8 @@ void set_model_options(const sardonyx_session_options& known, SessionOptions& op
   options.extra_outputs = texts(known.extra_outputs, known.extra_output_count, "extra_outputs");
   if (known.processor_count > 0) required(known.processors, "processors");
   options.processors.assign(known.processors, known.processors + known.processor_count);
+  if (known.packed != nullptr) options.packed = known.packed;
+  if (known.cache_folder != nullptr) options.cache_folder = known.cache_folder;
 }
 
 }  // namespace

@@ -95,6 +95,48 @@ static void test_forms(void) {
   sardonyx_model_release(model);
 }
 
+static void test_packed(void) {
+  static const char product[] =
+      "<ir_version: 9, opset_import: [\"\": 17]>\n"
+      "g (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }";
+  sardonyx_model* model = NULL;
+  sardonyx_session* session = NULL;
+  sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+  sardonyx_bytes* lines = NULL;
+  size_t forms = 0, different = 9, length = 9;
+  uint64_t bytes = 0;
+  EXPECT(ok(sardonyx_model_parse(product, sizeof product - 1, NULL, &model)));
+  EXPECT(ok(sardonyx_model_pack(model, "capi_models.sdx", NULL, &forms, &bytes)));
+  EXPECT(forms == 1 && bytes > 4096);
+  EXPECT(ok(sardonyx_model_pack(model, "capi_models.sdx", NULL, NULL, NULL)));
+  EXPECT(ok(sardonyx_model_compare_packed(model, "capi_models.sdx", NULL, &forms, &different, &lines)));
+  EXPECT(forms == 1 && different == 0);
+  sardonyx_bytes_data(lines, &length);
+  EXPECT(length == 0);
+  sardonyx_bytes_release(lines);
+  EXPECT(ok(sardonyx_model_compare_packed(model, "capi_models.sdx", NULL, NULL, &different, NULL)));
+  options.packed = "capi_models.sdx";
+  EXPECT(ok(sardonyx_session_create(model, &options, &session)));
+  sardonyx_session_release(session);
+  options.packed = "capi_models.none";
+  EXPECT(fails(sardonyx_session_create(model, &options, &session), SARDONYX_UNREADABLE, "cannot open"));
+  options.packed = NULL;
+  options.cache_folder = "capi_models_cache/below";
+  EXPECT(ok(sardonyx_session_create(model, &options, &session)));
+  sardonyx_session_release(session);
+  EXPECT(fails(sardonyx_model_pack(NULL, "a.sdx", NULL, NULL, NULL), SARDONYX_BAD_INPUT, "model"));
+  EXPECT(fails(sardonyx_model_pack(model, NULL, NULL, NULL, NULL), SARDONYX_BAD_INPUT, "path"));
+  EXPECT(fails(sardonyx_model_compare_packed(model, "a.sdx", NULL, NULL, NULL, NULL),
+               SARDONYX_BAD_INPUT, "different"));
+  EXPECT(fails(sardonyx_model_compare_packed(model, "a.sdx", NULL, NULL, &different, NULL),
+               SARDONYX_UNREADABLE, "cannot open"));
+  options.reference = 1;
+  EXPECT(fails(sardonyx_model_pack(model, "a.sdx", &options, NULL, NULL), SARDONYX_BAD_INPUT,
+               "reference"));
+  EXPECT(remove("capi_models.sdx") == 0);
+  sardonyx_model_release(model);
+}
+
 static void test_looking(void) {
   sardonyx_model* model = example();
   sardonyx_model_info info = SARDONYX_INIT(sardonyx_model_info);
@@ -238,6 +280,7 @@ static void test_editing(void) {
 
 int main(void) {
   test_forms();
+  test_packed();
   test_looking();
   test_making();
   test_editing();

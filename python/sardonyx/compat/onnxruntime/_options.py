@@ -80,7 +80,7 @@ class SessionOptions(_Options):
     log_severity_level = _typed("log_severity_level", int, -1)
     log_verbosity_level = _typed("log_verbosity_level", int, 0)
     logid = _typed("logid", str, "")
-    optimized_model_filepath = _typed("optimized_model_filepath", str, "", "A file that the model is written to, as it is.")
+    optimized_model_filepath = _typed("optimized_model_filepath", str, "", "A file that the model is written to, as it is; one that ends in .sdx gets its packed weights.")
     profile_file_prefix = _typed("profile_file_prefix", str, "onnxruntime_profile_")
     use_deterministic_compute = _typed("use_deterministic_compute", bool, False)
     use_per_session_threads = _typed("use_per_session_threads", bool, True)

@@ -18,7 +18,7 @@ from ..._inference import infer_types
 from ..._model import Model
 from ..._profile import Profile
 from ..._session import Session as Engine
-from ..._session import ValueInfo
+from ..._session import ValueInfo, pack
 from . import _state
 from ._binding import IOBinding
 from ._exceptions import InvalidArgument, error, raise_running, while_loading
@@ -279,6 +279,10 @@ class Session:
         return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
 
 
+# Config entries of the session's options that name files of packed weights.
+_PACKED_FILES = {"packed": "sardonyx.packed", "cache_folder": "sardonyx.cache_folder"}
+
+
 class InferenceSession(Session):
     """A model to be run, from a path or bytes.
 
@@ -317,13 +321,14 @@ class InferenceSession(Session):
         folder = options._config.get("session.model_external_initializers_file_folder_path", "")
         model = None
         try:
+            files = {name: options._config[key] for name, key in _PACKED_FILES.items() if options._config.get(key)}
             model = Model(self._model_path if self._model_path is not None else self._model_bytes or b"",
                           folder=folder, libraries=libraries, warn=_log_warning)
-            self._sess = Engine(model, seed=_state.seed(), **chosen)
+            self._sess = Engine(model, seed=_state.seed(), **files, **chosen)
             names = {size for one in self._sess.inputs for size in one.shape or ()}
             sizes = {name: size for name, size in options._sizes.items() if name in names}  # others are ignored, as there
             if sizes:
-                self._sess = Engine(model, seed=_state.seed(), dimensions=sizes, **chosen)
+                self._sess = Engine(model, seed=_state.seed(), dimensions=sizes, **files, **chosen)
         except _errors.Error as found:
             raise while_loading(found, self._model_path, was_read=model is not None) from found
         self._describe()
@@ -364,6 +369,10 @@ class InferenceSession(Session):
     def _save_optimized(self) -> None:
         path = self._sess_options.optimized_model_filepath
         if not path:
+            return
+        if str(path).endswith(".sdx"):
+            engine = self._sess_options._engine_options()
+            pack(self._sess.model, path, threads=engine["threads"], fuse=engine["fuse"])
             return
         data = self._model_bytes if self._model_path is None else pathlib.Path(self._model_path).read_bytes()
         pathlib.Path(path).write_bytes(data or b"")
