@@ -341,6 +341,7 @@ void add_flows(const GradientCall& call, GradientEmitter& e) {
 
 GradientRule gradient_rule(std::string_view domain, std::string_view op) {
   if (domain == "com.microsoft" && op == "MatMulNBits") return matmul_nbits_gradient;
+  if (domain == "sardonyx" && op == "ConvWeightGradient") return conv_weight_gradient_gradient;
   const auto found = all_rules().find(op);
   return domain.empty() && found != all_rules().end() ? found->second : nullptr;
 }

@@ -36,7 +36,7 @@ std::string rule_name(const ir::Node& node) {
   return node.op_type;
 }
 
-// Positions of the formal names a rule speaks of; SumLike has no signature.
+// Positions of the formal names a text speaks of; SumLike has no signature.
 int input_position(const schema::Signature* signature, std::string_view name) {
   if (signature == nullptr) return name == "input" ? 0 : name == "like" ? 1 : -1;
   for (size_t i = 0; i < signature->inputs.size(); ++i) {
@@ -250,7 +250,7 @@ bool GradientWalk::passes(const ir::Node& node, size_t input) const {
   if (!active_.contains(node.inputs[input]) || ops::has_trait(node, ops::no_gradient)) return false;
   if (!has_rule(node) && has_body(node)) return true;
   const schema::Signature* signature = signature_of(node);
-  if (signature == nullptr && input > 0) return false;  // SumLike
+  if (node.op_type == "SumLike" && input > 0) return false;
   return !stops(signature ? signature->input(input) : nullptr);
 }
 

@@ -1,8 +1,12 @@
-// BatchNormalization: inference, and training with running statistics.
+// BatchNormalization: inference, and training with running statistics; and (domain "sardonyx")
+// BatchNormalizationGradient, what flows back through the latter: inputs X, scale, dY, attribute
+// epsilon, outputs dX?, dscale?, dB?.
+#include <algorithm>
 #include <cmath>
 
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
+#include "kernels/rows/batch_norm_gradient.h"
 #include "kernels/rows/normalize.h"
 #include "ops/families/converted_arguments.h"
 #include "ops/objections.h"
@@ -160,11 +164,71 @@ void upgrade(UpgradeContext& ctx) {
   if (by_element) flatten_elements(ctx);
 }
 
+// --- What flows back -----------------------------------------------------------------------------
+
+void infer_gradient(InferContext& ctx) {
+  if (ctx.element(0) != ctx.element(2))
+    ctx.fail("X and dY must have one type; they are {} and {}", ctx.type(0).to_string(),
+             ctx.type(2).to_string());
+  const auto &x = ctx.shape(0), &dy = ctx.shape(2);
+  for (size_t i = 0; x && dy && x->size() == dy->size() && i < x->size(); ++i)
+    ctx.require_equal((*x)[i], (*dy)[i], "dY must have the shape of X");
+  if (ctx.has_output(0)) ctx.set(0, ctx.type(0));
+  for (const int i : {1, 2}) {
+    if (ctx.has_output(i)) ctx.set(i, ctx.type(1));
+  }
+}
+
+struct GradientState {
+  State sizes;
+  ConvertedArguments wide;
+};
+
+template <class T>
+std::unique_ptr<Step> make_gradient(double epsilon) {
+  return make_step<GradientState>(
+      "batch_normalization.gradient",
+      [](BindContext& bind, GradientState& s) {
+        const auto x = bind.in_shape(0), scale = bind.in_shape(1), dy = bind.in_shape(2);
+        if (x.empty() || !std::ranges::equal(x, dy) || scale.size() != 1 ||
+            scale[0] != sizes_of(x).channels) {
+          throw Error(ErrorCode::run_failed,
+                      fmt::format("X of shape {}, scale of shape {} and dY of shape {} do not fit",
+                                  to_string(x), to_string(scale), to_string(dy)));
+        }
+        s.sizes = sizes_of(x);
+        ScratchPlanner layout;
+        s.wide.plan(bind, element_type_of<T>::value, layout);
+        bind.need_scratch(layout.bytes());
+      },
+      [epsilon](RunContext& run, const GradientState& s) {
+        const State& n = s.sizes;
+        kernels::batch_norm_gradient(
+            {n.n, n.channels, n.inner, epsilon, s.wide.in<T>(run, 0), s.wide.in<T>(run, 1),
+             s.wide.in<T>(run, 2), s.wide.out<T>(run, 0), s.wide.out<T>(run, 1),
+             s.wide.out<T>(run, 2)},
+            run.pool());
+        for (const int i : {0, 1, 2}) s.wide.finish<T>(run, i);
+      });
+}
+
+std::unique_ptr<Step> prepare_gradient(PrepareContext& ctx) {
+  const double epsilon = ctx.attr_float("epsilon", 1e-5f);
+  const bool wide = compute_type(ctx.in_element(0)) == ElementType::float64;
+  auto step = wide ? make_gradient<double>(epsilon) : make_gradient<float>(epsilon);
+  step->traits().in_place = {{0, 2}};
+  return step;
+}
+
 constexpr Operator operators[] = {{.name = "BatchNormalization",
                                    .infer = infer,
                                    .prepare = prepare,
                                    .upgrade = upgrade,
-                                   .same_since = 14}};
+                                   .same_since = 14},
+                                  {.name = "BatchNormalizationGradient",
+                                   .domain = "sardonyx",
+                                   .infer = infer_gradient,
+                                   .prepare = prepare_gradient}};
 
 }  // namespace
 

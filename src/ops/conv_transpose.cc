@@ -1,6 +1,6 @@
-// ConvTranspose, as convolutions whose outputs are put together, or, where W is no constant, there
-// are groups or dilations, as a matrix product that makes columns, and their sum into images. And
-// its fused form (domain "sardonyx", for what runs as convolutions; see
+// ConvTranspose, as convolutions whose outputs are put together, or, where the shape of W is open,
+// there are groups or dilations, as a matrix product that makes columns, and their sum into images.
+// And its fused form (domain "sardonyx", for what runs as convolutions; see
 // ops/families/conv_transpose.h): inputs X, W, B?, nothing, and a constant factor for the weights
 // of each output channel?; attribute nhwc: X and Y are N x spatial x C. With channels
 // last, and nothing fused, depthwise ones have a form as well.
@@ -152,6 +152,15 @@ ConvParams shape_at_bind(const BindContext& bind, const Settings& s, bool nhwc =
   return shape;
 }
 
+// Of weights that are computed, if all their sizes are known and a run may pack them.
+std::optional<Shape> computed_weights(const PrepareContext& ctx) {
+  const auto shape = ctx.in_type(1).concrete_shape();
+  const bool packs = ctx.constant(1) == nullptr && shape && shape->size() >= 3 &&
+                     shape->size() <= ConvParams::max_rank + 2 && count_of(*shape) > 0 &&
+                     computes_in_float(ctx.in_element(0));
+  return packs ? shape : std::nullopt;
+}
+
 std::string_view refuses_weights(const Tensor* w) {
   if (w == nullptr) return "W is not constant";
   if (!computes_in_float(w->element_type())) return "sums of double";
@@ -161,13 +170,13 @@ std::string_view refuses_weights(const Tensor* w) {
 }
 
 // Channels, group, kernel, strides and dilations.
-ConvParams shape_of_weights(const NodeView& node, const Tensor& w) {
+ConvParams shape_of_weights(const NodeView& node, std::span<const int64_t> w) {
   ConvParams shape;
-  shape.rank = static_cast<int>(w.rank()) - 2;
+  shape.rank = static_cast<int>(w.size()) - 2;
   shape.group = node.attr_int("group", 1);
-  shape.in_channels = w.shape()[0];
-  shape.out_channels = w.shape()[1] * shape.group;
-  std::copy(w.shape().begin() + 2, w.shape().end(), shape.kernel.begin());
+  shape.in_channels = w[0];
+  shape.out_channels = w[1] * shape.group;
+  std::copy(w.begin() + 2, w.end(), shape.kernel.begin());
   const auto take = [&](std::string_view name, ConvParams::Dims& to) {
     const auto list = node.attr_ints(name);
     if (list && list->size() == static_cast<size_t>(shape.rank))
@@ -182,12 +191,12 @@ ConvParams shape_of_weights(const NodeView& node, const Tensor& w) {
 
 std::string_view refuses_phases(const NodeView& node, const Tensor* w) {
   const std::string_view reason = refuses_weights(w);
-  return reason.empty() ? kernels::refuses_transposed(shape_of_weights(node, *w)) : reason;
+  return reason.empty() ? kernels::refuses_transposed(shape_of_weights(node, w->shape())) : reason;
 }
 
 std::string_view refuses_depthwise(const NodeView& node, const Tensor* w) {
   const std::string_view reason = refuses_weights(w);
-  return reason.empty() ? kernels::refuses_depthwise_transposed(shape_of_weights(node, *w))
+  return reason.empty() ? kernels::refuses_depthwise_transposed(shape_of_weights(node, w->shape()))
                         : reason;
 }
 
@@ -198,6 +207,7 @@ namespace {
 struct PhasesState {
   ConvParams shape;
   ConvertedArguments wide;
+  int64_t packed = 0;  // of computed weights
   int64_t scratch = 0;
 };
 
@@ -251,6 +261,31 @@ std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const Settings& settin
       });
   step->traits().unread_inputs = {1, 4};
   return step;
+}
+
+// Weights that another node computes are packed in each run.
+std::unique_ptr<Step> prepare_computed_phases(const PrepareContext& ctx, const Settings& settings) {
+  return make_step<PhasesState>(
+      "conv_transpose.phases",
+      [settings](BindContext& bind, PhasesState& s) {
+        ScratchPlanner layout;
+        s.shape = shape_at_bind(bind, settings);
+        s.wide.plan(bind, ElementType::float32, layout);
+        s.packed = layout.take(kernels::transposed_packed_size(s.shape));
+        s.scratch = layout.take(kernels::transposed_scratch_bytes(s.shape, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [epilogue = read_epilogue(ctx)](RunContext& run, const PhasesState& s) {
+        kernels::Epilogue with_bias = epilogue;
+        with_bias.bias = s.wide.in<float>(run, 2);
+        std::byte* packed = scratch_at(run, s.packed);
+        kernels::pack_transposed_weights(s.shape, s.wide.in<float>(run, 1), nullptr, packed,
+                                         &run.pool());
+        kernels::transposed_run(s.shape, s.wide.in<float>(run, 0), packed,
+                                s.wide.out<float>(run, 0), with_bias, scratch_at(run, s.scratch),
+                                run.pool());
+        s.wide.finish<float>(run, 0);
+      });
 }
 
 // --- Depthwise, channels last --------------------------------------------------------------------
@@ -364,6 +399,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const Settings settings = read_settings(ctx);
   const std::string_view reason = refuses_phases(ctx, ctx.constant(1));
   if (reason.empty()) return prepare_phases(ctx, settings);
+  if (const auto w = computed_weights(ctx);
+      w && ctx.node().domain.empty() &&
+      kernels::refuses_transposed(shape_of_weights(ctx, *w)).empty())
+    return prepare_computed_phases(ctx, settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
   if (is_nhwc_form(ctx) && refuses_depthwise(ctx, ctx.constant(1)).empty())
     return prepare_depthwise(ctx, settings);
