@@ -36,6 +36,8 @@ class Net:
     def __init__(self, seed: int = 0):
         self.rng = np.random.default_rng(seed)
         self.nodes, self.weights, self.count = [], {}, 0
+        self.other_form = {}  # initializers of the model that PyTorch has in another form
+        self.constants = {}  # initializers that do not learn, and PyTorch's buffers
 
     def name(self, hint):
         self.count += 1
@@ -136,12 +138,69 @@ def transformer(net):
     return linear(x, WIDTH, 10, "head")
 
 
+STEPS, FEATURES, HIDDEN = 32, 64, 128
+
+
+def lstm(net):
+    """A layer over a sequence, a classifier of its last state."""
+    def gates(shape, name):  # PyTorch has them in the order input, forget, cell, output
+        weight = net.weights[net.weight((4 * HIDDEN, *shape), HIDDEN, name)]
+        i, f, c, o = np.split(weight, 4)
+        return np.concatenate([i, o, f, c])
+
+    w, r = gates((FEATURES,), "lstm.weight_ih_l0"), gates((HIDDEN,), "lstm.weight_hh_l0")
+    b = np.concatenate([gates((), "lstm.bias_ih_l0"), gates((), "lstm.bias_hh_l0")])
+    net.other_form = {"W": w[None], "R": r[None], "B": b[None]}
+    from onnx import helper
+    by_step = net.add("Transpose", ["x"], perm=[1, 0, 2])
+    net.nodes.append(helper.make_node("LSTM", [by_step, "W", "R", "B"], ["", "last"], hidden_size=HIDDEN))
+    axis = net.name("axis")
+    net.constants[axis] = np.array([0], np.int64)
+    return net.linear(net.add("Squeeze", ["last", axis]), HIDDEN, 10, "head")
+
+
+PARTICLES, EDGES, STATE, ROUNDS = 24, 96, 32, 3
+
+
+def edges():
+    """Where each edge of the graph begins and ends, and the sum of the edges that end at a node as a matrix."""
+    rng = np.random.default_rng(2)
+    ring = np.arange(PARTICLES)
+    begin = np.concatenate([ring, (ring + 1) % PARTICLES, rng.integers(0, PARTICLES, EDGES - 2 * PARTICLES)])
+    end = np.concatenate([(ring + 1) % PARTICLES, ring, rng.integers(0, PARTICLES, EDGES - 2 * PARTICLES)])
+    return begin, end, (end[None] == ring[:, None]).astype(np.float32)
+
+
+def graph(net):
+    """Rounds of messages along edges, whose sums update the nodes; a mean over the nodes and a classifier."""
+    begin, end, incidence = edges()
+    net.constants = {"begin": begin, "end": end, "incidence": incidence}
+
+    def linear(x, size_in, size_out, name):
+        weight = net.weight((size_in, size_out), size_in, name + ".weight")
+        return net.add("Add", [net.add("MatMul", [x, weight]), net.weight(size_out, size_in, name + ".bias")])
+
+    x = linear("x", STATE // 2, STATE, "enter")
+    for turn in range(ROUNDS):
+        ends = net.add("Concat", [net.add("Gather", [x, "begin"], axis=1), net.add("Gather", [x, "end"], axis=1)], axis=2)
+        messages = net.relu(linear(ends, 2 * STATE, STATE, f"r{turn}_message"))
+        both = net.add("Concat", [x, net.add("MatMul", ["incidence", messages])], axis=2)
+        x = net.add("Add", [x, net.relu(linear(both, 2 * STATE, STATE, f"r{turn}_update"))])
+    return linear(net.add("ReduceMean", [x], axes=[1], keepdims=0), STATE, 10, "head")
+
+
 def onnx_constant(value, name):
     from onnx import helper
     return helper.make_node("Constant", [], [name], value=value)
 
 
-MODELS = {"mlp": (mlp, (784,)), "resnet": (resnet, (3, 32, 32)), "transformer": (transformer, (PLACES, WIDTH))}
+def resnet18(net):
+    return resnet(net, widths=(64, 128, 256, 512), blocks=2)
+
+
+MODELS = {"mlp": (mlp, (784,)), "resnet": (resnet, (3, 32, 32)), "resnet18": (resnet18, (3, 32, 32)),
+          "lstm": (lstm, (STEPS, FEATURES)), "transformer": (transformer, (PLACES, WIDTH)),
+          "graph": (graph, (PARTICLES, STATE // 2))}
 
 
 def write_model(name, folder):
@@ -151,10 +210,13 @@ def write_model(name, folder):
     net = Net()
     output = build(net)
     net.nodes[-1].output[0] = "y" if net.nodes[-1].output[0] == output else output
+    replaced = {key for key in net.weights if net.other_form and key.startswith("lstm.")}
+    initializers = {key: value for key, value in net.weights.items() if key not in replaced}
+    initializers.update(net.other_form | net.constants)
     graph = helper.make_graph(
         net.nodes, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *shape])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 10])],
-        [numpy_helper.from_array(value, key) for key, value in net.weights.items()])
+        [numpy_helper.from_array(value, key) for key, value in initializers.items()])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "model.onnx")
     rng = np.random.default_rng(1)
     x = rng.normal(size=(BATCH * BATCHES, *shape)).astype(np.float32)
@@ -170,11 +232,12 @@ def torch_model(name, torch):
     if name == "mlp":
         return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 
-    if name == "transformer":
-        return torch_transformer(torch)
+    others = {"transformer": torch_transformer, "lstm": torch_lstm, "graph": torch_graph}
+    if name in others:
+        return others[name](torch)
 
     class ResNet(nn.Module):
-        def __init__(self, widths=(16, 32, 64), blocks=1):
+        def __init__(self, widths, blocks):
             super().__init__()
             self.plan = []
             self.add("stem", 3, widths[0], 3, 1)
@@ -205,19 +268,61 @@ def torch_model(name, torch):
                 x = torch.relu(y + (self.pair(x, at + "_down") if has_down else x))
             return self.head(x.mean((2, 3)))
 
-    return ResNet()
+    return ResNet((64, 128, 256, 512), 2) if name == "resnet18" else ResNet((16, 32, 64), 1)
+
+
+def torch_lstm(torch):
+    class Lstm(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = torch.nn.LSTM(FEATURES, HIDDEN, batch_first=True)
+            self.head = torch.nn.Linear(HIDDEN, 10)
+
+        def forward(self, x):
+            return self.head(self.lstm(x)[0][:, -1])
+
+    return Lstm()
+
+
+def torch_product(torch):
+    class Product(torch.nn.Module):  # the weight as MatMul has it
+        def __init__(self, size_in, size_out):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.empty(size_in, size_out))
+            self.bias = torch.nn.Parameter(torch.empty(size_out))
+
+        def forward(self, x):
+            return x @ self.weight + self.bias
+
+    return Product
+
+
+def torch_graph(torch):
+    Product = torch_product(torch)
+
+    class Graph(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.begin, self.end, self.incidence = map(torch.tensor, edges())
+            self.enter, self.head = Product(STATE // 2, STATE), Product(STATE, 10)
+            for turn in range(ROUNDS):
+                for part in ("message", "update"):
+                    setattr(self, f"r{turn}_{part}", Product(2 * STATE, STATE))
+
+        def forward(self, x):
+            x = self.enter(x)
+            for turn in range(ROUNDS):
+                message, update = getattr(self, f"r{turn}_message"), getattr(self, f"r{turn}_update")
+                messages = torch.relu(message(torch.cat([x[:, self.begin], x[:, self.end]], 2)))
+                x = x + torch.relu(update(torch.cat([x, self.incidence @ messages], 2)))
+            return self.head(x.mean(1))
+
+    return Graph()
 
 
 def torch_transformer(torch):
     nn = torch.nn
-
-    class Product(nn.Module):  # the weight as MatMul has it
-        def __init__(self, size_in, size_out):
-            super().__init__()
-            self.weight, self.bias = nn.Parameter(torch.empty(size_in, size_out)), nn.Parameter(torch.empty(size_out))
-
-        def forward(self, x):
-            return x @ self.weight + self.bias
+    Product = torch_product(torch)
 
     class Transformer(nn.Module):
         def __init__(self):
@@ -315,7 +420,8 @@ def main():
             folder = pathlib.Path(scratch)
             write_model(name, folder)
             subprocess.run([options.program, "make-trainable", folder / "model.onnx", "-o", folder / "trainable.onnx",
-                            "--optimizer", "momentum", "--learning-rate", "0.01"], check=True, stdout=subprocess.DEVNULL)
+                            "--optimizer", "momentum", "--learning-rate", "0.01",
+                            *(["--freeze", "incidence"] if name == "graph" else [])], check=True, stdout=subprocess.DEVNULL)
             for threads in map(int, options.threads.split(",")):
                 ours, theirs = [], []
                 for _ in range(options.rounds):

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "ir/internal_domain.h"
 #include "ops/internal/checks.h"
+#include "ops/internal/gradients.h"
 #include "ops/node_view.h"
 #include "ops/upgrade_context.h"
 #include "schema/schema.h"
@@ -344,6 +345,8 @@ void add_flows(const GradientCall& call, GradientEmitter& e) {
 
 GradientRule gradient_rule(std::string_view domain, std::string_view op) {
   if (domain == "com.microsoft" && op == "MatMulNBits") return matmul_nbits_gradient;
+  if (domain == ir::internal_domain && op == ops::internal::ConvWeightGradient::name)
+    return conv_weight_gradient_gradient;
   const auto found = all_rules().find(op);
   return domain.empty() && found != all_rules().end() ? found->second : nullptr;
 }

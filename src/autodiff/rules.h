@@ -74,6 +74,7 @@ inline ops::NodeView view_of(const GradientCall& call) {
 // windows.cc, losses.cc
 void conv_gradient(const GradientCall& call, GradientEmitter& e);
 void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e);
+void conv_weight_gradient_gradient(const GradientCall& call, GradientEmitter& e);
 void average_pool_gradient(const GradientCall& call, GradientEmitter& e);
 void lp_pool_gradient(const GradientCall& call, GradientEmitter& e);
 void loss_gradient(const GradientCall& call, GradientEmitter& e);

@@ -8,10 +8,15 @@
 #include "infer/infer.h"
 #include "ir/instantiate.h"
 #include "ir/internal_domain.h"
+#include "ops/internal/checks.h"
+#include "ops/internal/node.h"
 #include "ops/traits.h"
 #include "wire/text_parse.h"
 
 namespace sardonyx::autodiff {
+
+using ops::internal::SumLike;
+
 namespace {
 
 const schema::Signature* signature_of(const ir::Node& node) {
@@ -37,7 +42,7 @@ std::string rule_name(const ir::Node& node) {
   return node.op_type;
 }
 
-// Positions of the formal names a rule speaks of; SumLike has no signature.
+// Positions of the formal names a text speaks of; SumLike has no signature.
 int input_position(const schema::Signature* signature, std::string_view name) {
   if (signature == nullptr) return name == "input" ? 0 : name == "like" ? 1 : -1;
   for (size_t i = 0; i < signature->inputs.size(); ++i) {
@@ -251,7 +256,7 @@ bool GradientWalk::passes(const ir::Node& node, size_t input) const {
   if (!active_.contains(node.inputs[input]) || ops::has_trait(node, ops::no_gradient)) return false;
   if (!has_rule(node) && has_body(node)) return true;
   const schema::Signature* signature = signature_of(node);
-  if (signature == nullptr && input > 0) return false;  // SumLike
+  if (ops::internal::is<SumLike>(node) && input != SumLike::x) return false;
   return !stops(signature ? signature->input(input) : nullptr);
 }
 

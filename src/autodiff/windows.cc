@@ -4,12 +4,15 @@
 
 #include "autodiff/rules.h"
 #include "base/fail.h"
+#include "ops/internal/gradients.h"
+#include "ops/internal/node.h"
 #include "ops/upgrade_context.h"
 
 namespace sardonyx::autodiff {
 
 using ops::int_attribute;
 using ops::ints_attribute;
+using ops::internal::ConvWeightGradient;
 
 namespace {
 
@@ -77,32 +80,36 @@ std::string conv_input(GradientEmitter& e, const std::string& dy, const std::str
   return e.emit("Pad", {inner, e.ints(wider)});
 }
 
-// A convolution of the input with the gradient as its kernel: samples take the place of channels.
-std::string conv_weights(GradientEmitter& e, const std::string& input, const std::string& dy,
-                         const Window& w, const Shape& x, int64_t channels) {
-  const auto rank = static_cast<int64_t>(x.size());
-  // The batch may be open.
-  std::vector<int64_t> grouped{0, w.groups, channels / w.groups};
-  grouped.insert(grouped.end(), x.begin() + 2, x.end());
-  std::vector<int64_t> order{2, 1, 0}, swapped{1, 0};
-  for (int64_t d = 3; d <= rank; ++d) order.push_back(d);
-  for (int64_t d = 2; d < rank; ++d) swapped.push_back(d);
-  std::vector<int64_t> flat{channels / w.groups, -1};
-  flat.insert(flat.end(), x.begin() + 2, x.end());
-  const std::string parted = e.emit("Reshape", {input, e.ints(grouped)});
-  const std::string transposed_x = e.emit("Transpose", {parted}, {ints_attribute("perm", order)});
-  const std::string samples = e.emit("Reshape", {transposed_x, e.ints(flat)});
-  const std::string kernel = e.emit("Transpose", {dy}, {ints_attribute("perm", swapped)});
+std::vector<int64_t> pads_of(const Window& w) {
   std::vector<int64_t> pads = w.begins;
   pads.insert(pads.end(), w.ends.begin(), w.ends.end());
-  const std::string sums =
-      e.emit("Conv", {samples, kernel},
-             {ints_attribute("strides", w.dilations), ints_attribute("dilations", w.strides),
-              ints_attribute("pads", pads), int_attribute("group", w.groups)});
-  const std::string transposed_w = e.emit("Transpose", {sums}, {ints_attribute("perm", swapped)});
-  std::vector<int64_t> starts(w.kernel.size(), 0), axes;
-  for (int64_t d = 2; d < rank; ++d) axes.push_back(d);
-  return e.emit("Slice", {transposed_w, e.ints(starts), e.ints(w.kernel), e.ints(axes)});
+  return pads;
+}
+
+// The sums over the batch and all places of what the weights multiply.
+std::string conv_weights(GradientEmitter& e, const std::string& input, const std::string& dy,
+                         const Window& w, const Shape& weights) {
+  ConvWeightGradient made;
+  made.window.strides = w.strides, made.window.dilations = w.dilations;
+  made.window.pads = pads_of(w);
+  made.group = w.groups;
+  made.weights_shape = {weights.begin(), weights.end()};
+  ir::Node node;
+  ops::internal::write(made, node);
+  return e.emit(node.op_type, {input, dy}, std::move(node.attributes), node.domain);
+}
+
+// The convolution itself, cropped to the sizes of `y`: padding at the end may leave room for more.
+std::string conv_output(GradientEmitter& e, const std::string& x, const std::string& kernel,
+                        const Window& w, const Shape& y) {
+  const std::string whole =
+      e.emit("Conv", {x, kernel},
+             {ints_attribute("strides", w.strides), ints_attribute("dilations", w.dilations),
+              ints_attribute("pads", pads_of(w)), int_attribute("group", w.groups)});
+  std::vector<int64_t> axes(w.kernel.size());
+  std::iota(axes.begin(), axes.end(), int64_t{2});
+  return e.emit("Slice", {whole, e.ints(std::vector<int64_t>(axes.size(), 0)),
+                          e.ints({y.begin() + 2, y.end()}), e.ints(axes)});
 }
 
 void conv_bias(const GradientCall& call, GradientEmitter& e) {
@@ -133,8 +140,7 @@ void conv_gradient(const GradientCall& call, GradientEmitter& e) {
   if (call.wanted[0])
     call.of_inputs[0] = conv_input(e, flow(call), call.node.inputs[1], window, *x, *y);
   if (call.wanted[1])
-    call.of_inputs[1] =
-        conv_weights(e, call.node.inputs[0], flow(call), window, *x, (*w)[1] * window.groups);
+    call.of_inputs[1] = conv_weights(e, call.node.inputs[0], flow(call), window, *w);
 }
 
 // The convolution whose transpose it is; of the weights, with input and output exchanged.
@@ -160,22 +166,22 @@ void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e) {
     }
     window.ends[d] = std::max<int64_t>(0, covered - window.begins[d] - out);
   }
-  std::vector<int64_t> pads = window.begins;
-  pads.insert(pads.end(), window.ends.begin(), window.ends.end());
-  if (call.wanted[0]) {
-    const std::string whole = e.emit(
-        "Conv", {flow(call), call.node.inputs[1]},
-        {ints_attribute("strides", window.strides), ints_attribute("dilations", window.dilations),
-         ints_attribute("pads", pads), int_attribute("group", window.groups)});
-    // Output padding may leave room for more.
-    std::vector<int64_t> axes(rank);
-    std::iota(axes.begin(), axes.end(), int64_t{2});
-    call.of_inputs[0] = e.emit("Slice", {whole, e.ints(std::vector<int64_t>(rank, 0)),
-                                         e.ints({x->begin() + 2, x->end()}), e.ints(axes)});
-  }
+  if (call.wanted[0])
+    call.of_inputs[0] = conv_output(e, flow(call), call.node.inputs[1], window, *x);
   if (call.wanted[1])
-    call.of_inputs[1] =
-        conv_weights(e, flow(call), call.node.inputs[0], window, *y, (*w)[1] * window.groups);
+    call.of_inputs[1] = conv_weights(e, flow(call), call.node.inputs[0], window, *w);
+}
+
+// Linear in both inputs: what flows back stands where the weights stood.
+void conv_weight_gradient_gradient(const GradientCall& call, GradientEmitter& e) {
+  const std::string &input = call.node.inputs[ConvWeightGradient::x],
+                    &dy = call.node.inputs[ConvWeightGradient::dy];
+  const auto x = e.image(input), y = e.image(dy);
+  if (!x || !y) open_sizes(call);
+  const auto weights = ops::internal::from_node<ConvWeightGradient>(call.node).weights_shape;
+  const Window window = window_of(call, *x, {weights.begin() + 2, weights.end()});
+  if (call.wanted[0]) call.of_inputs[0] = conv_input(e, dy, flow(call), window, *x, *y);
+  if (call.wanted[1]) call.of_inputs[1] = conv_output(e, input, flow(call), window, *y);
 }
 
 namespace {

@@ -346,11 +346,13 @@ class Lowering {
             std::vector<ir::Node>& out) {
     if (node.custom) return place(node, &node, nullptr, scope, out);
     const ops::Operator* op = newest.op;
+    // Internal operators have no signature to be found by.
+    if (op == nullptr) op = ops::find_operator(node.domain, node.op_type);
     if (resolver_.wants_body(op)) {
       if (const ir::Function* body = functions_.standard(node))
         return inline_call(*body, node, scope, depth, out);
     }
-    place(node, &node, op != nullptr ? &newest : nullptr, scope, out);
+    place(node, &node, newest.op != nullptr ? &newest : nullptr, scope, out);
   }
 
   // `ours`: as for lower_node; `binding`: null where it has not been looked up.

@@ -1,10 +1,15 @@
-// BatchNormalization: inference, and training with running statistics.
+// BatchNormalization: inference, and training with running statistics; and what flows back through
+// the latter (ops/internal/gradients.h).
+#include <algorithm>
 #include <cmath>
 
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
+#include "kernels/rows/batch_norm_gradient.h"
 #include "kernels/rows/normalize.h"
 #include "ops/families/converted_arguments.h"
+#include "ops/internal/gradients.h"
+#include "ops/internal/node.h"
 #include "ops/objections.h"
 #include "ops/operator.h"
 
@@ -160,11 +165,75 @@ void upgrade(UpgradeContext& ctx) {
   if (by_element) flatten_elements(ctx);
 }
 
+// --- What flows back -----------------------------------------------------------------------------
+
+using Gradient = internal::BatchNormalizationGradient;
+
+void infer_gradient(InferContext& ctx) {
+  if (ctx.element(Gradient::x) != ctx.element(Gradient::dy))
+    ctx.fail("X and dY must have one type; they are {} and {}", ctx.type(Gradient::x).to_string(),
+             ctx.type(Gradient::dy).to_string());
+  const auto &x = ctx.shape(Gradient::x), &dy = ctx.shape(Gradient::dy);
+  for (size_t i = 0; x && dy && x->size() == dy->size() && i < x->size(); ++i)
+    ctx.require_equal((*x)[i], (*dy)[i], "dY must have the shape of X");
+  if (ctx.has_output(Gradient::dx)) ctx.set(Gradient::dx, ctx.type(Gradient::x));
+  for (const int i : {Gradient::dscale, Gradient::db}) {
+    if (ctx.has_output(i)) ctx.set(i, ctx.type(Gradient::scale));
+  }
+}
+
+struct GradientState {
+  State sizes;
+  ConvertedArguments wide;
+};
+
+template <class T>
+std::unique_ptr<Step> make_gradient(double epsilon) {
+  return make_step<GradientState>(
+      "batch_normalization.gradient",
+      [](BindContext& bind, GradientState& s) {
+        const auto x = bind.in_shape(Gradient::x), scale = bind.in_shape(Gradient::scale),
+                   dy = bind.in_shape(Gradient::dy);
+        if (x.empty() || !std::ranges::equal(x, dy) || scale.size() != 1 ||
+            scale[0] != sizes_of(x).channels) {
+          throw Error(ErrorCode::run_failed,
+                      fmt::format("X of shape {}, scale of shape {} and dY of shape {} do not fit",
+                                  to_string(x), to_string(scale), to_string(dy)));
+        }
+        s.sizes = sizes_of(x);
+        ScratchPlanner layout;
+        s.wide.plan(bind, element_type_of<T>::value, layout);
+        bind.need_scratch(layout.bytes());
+      },
+      [epsilon](RunContext& run, const GradientState& s) {
+        const State& n = s.sizes;
+        kernels::batch_norm_gradient(
+            {n.n, n.channels, n.inner, epsilon, s.wide.in<T>(run, Gradient::x),
+             s.wide.in<T>(run, Gradient::scale), s.wide.in<T>(run, Gradient::dy),
+             s.wide.out<T>(run, Gradient::dx), s.wide.out<T>(run, Gradient::dscale),
+             s.wide.out<T>(run, Gradient::db)},
+            run.pool());
+        for (const int i : {Gradient::dx, Gradient::dscale, Gradient::db}) s.wide.finish<T>(run, i);
+      });
+}
+
+std::unique_ptr<Step> prepare_gradient(PrepareContext& ctx) {
+  const double epsilon = internal::from_node<Gradient>(ctx.node()).epsilon;
+  const bool wide = compute_type(ctx.in_element(Gradient::x)) == ElementType::float64;
+  auto step = wide ? make_gradient<double>(epsilon) : make_gradient<float>(epsilon);
+  step->traits().in_place = {{Gradient::dx, Gradient::dy}};
+  return step;
+}
+
 constexpr Operator operators[] = {{.name = "BatchNormalization",
                                    .infer = infer,
                                    .prepare = prepare,
                                    .upgrade = upgrade,
-                                   .same_since = 14}};
+                                   .same_since = 14},
+                                  {.name = Gradient::name,
+                                   .domain = internal::domain,
+                                   .infer = infer_gradient,
+                                   .prepare = prepare_gradient}};
 
 }  // namespace
 

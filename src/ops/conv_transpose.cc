@@ -1,6 +1,6 @@
-// ConvTranspose, as convolutions whose outputs are joined, or, where W is no constant, there are
-// groups or dilations, as a matrix product that makes columns, and their sum into images. And its
-// internal form.
+// ConvTranspose, as convolutions whose outputs are joined, or, where the shape of W is open, there
+// are groups or dilations, as a matrix product that makes columns, and their sum into images. And
+// its internal form.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -133,6 +133,15 @@ ConvParams shape_at_bind(const BindContext& bind, const ConvTranspose& s, bool n
   return shape;
 }
 
+// Of weights that are computed, if all their sizes are known and a run may pack them.
+std::optional<Shape> computed_weights(const PrepareContext& ctx) {
+  const auto shape = ctx.in_type(ConvTranspose::w).concrete_shape();
+  const bool packs = ctx.constant(ConvTranspose::w) == nullptr && shape && shape->size() >= 3 &&
+                     shape->size() <= ConvParams::max_rank + 2 && count_of(*shape) > 0 &&
+                     computes_in_float(ctx.in_element(ConvTranspose::x));
+  return packs ? shape : std::nullopt;
+}
+
 std::string_view refuses_weights(const Tensor* w) {
   if (w == nullptr) return "W is not constant";
   if (!computes_in_float(w->element_type())) return "sums of double";
@@ -142,13 +151,13 @@ std::string_view refuses_weights(const Tensor* w) {
 }
 
 // Channels, group, kernel, strides and dilations.
-ConvParams shape_of_weights(const ConvTranspose& conv, const Tensor& w) {
+ConvParams shape_of_weights(const ConvTranspose& conv, std::span<const int64_t> w) {
   ConvParams shape;
-  shape.rank = static_cast<int>(w.rank()) - 2;
+  shape.rank = static_cast<int>(w.size()) - 2;
   shape.group = conv.group;
-  shape.in_channels = w.shape()[0];
-  shape.out_channels = w.shape()[1] * shape.group;
-  std::copy(w.shape().begin() + 2, w.shape().end(), shape.kernel.begin());
+  shape.in_channels = w[0];
+  shape.out_channels = w[1] * shape.group;
+  std::copy(w.begin() + 2, w.end(), shape.kernel.begin());
   const auto take = [&](const std::vector<int64_t>& list, ConvParams::Dims& to) {
     if (list.size() == static_cast<size_t>(shape.rank)) std::ranges::copy(list, to.begin());
   };
@@ -161,12 +170,12 @@ ConvParams shape_of_weights(const ConvTranspose& conv, const Tensor& w) {
 
 std::string_view refuses_phases(const ConvTranspose& conv, const Tensor* w) {
   const std::string_view reason = refuses_weights(w);
-  return reason.empty() ? kernels::refuses_transposed(shape_of_weights(conv, *w)) : reason;
+  return reason.empty() ? kernels::refuses_transposed(shape_of_weights(conv, w->shape())) : reason;
 }
 
 std::string_view refuses_depthwise(const ConvTranspose& conv, const Tensor* w) {
   const std::string_view reason = refuses_weights(w);
-  return reason.empty() ? kernels::refuses_depthwise_transposed(shape_of_weights(conv, *w))
+  return reason.empty() ? kernels::refuses_depthwise_transposed(shape_of_weights(conv, w->shape()))
                         : reason;
 }
 
@@ -177,6 +186,7 @@ namespace {
 struct PhasesState {
   ConvParams shape;
   ConvertedArguments wide;
+  int64_t packed = 0;  // of computed weights
   int64_t scratch = 0;
 };
 
@@ -234,6 +244,31 @@ std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const ConvTranspose& s
       });
   step->traits().unread_inputs = {ConvTranspose::w, ConvTranspose::factors};
   return step;
+}
+
+// Weights that another node computes are packed in each run.
+std::unique_ptr<Step> prepare_computed_phases(const ConvTranspose& settings) {
+  return make_step<PhasesState>(
+      "conv_transpose.phases",
+      [settings](BindContext& bind, PhasesState& s) {
+        ScratchPlanner layout;
+        s.shape = shape_at_bind(bind, settings);
+        s.wide.plan(bind, ElementType::float32, layout);
+        s.packed = layout.take(kernels::transposed_packed_size(s.shape));
+        s.scratch = layout.take(kernels::transposed_scratch_bytes(s.shape, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [epilogue = settings.activation.epilogue()](RunContext& run, const PhasesState& s) {
+        kernels::Epilogue with_bias = epilogue;
+        with_bias.bias = s.wide.in<float>(run, ConvTranspose::bias);
+        std::byte* packed = scratch_at(run, s.packed);
+        kernels::pack_transposed_weights(s.shape, s.wide.in<float>(run, ConvTranspose::w), nullptr,
+                                         packed, &run.pool());
+        kernels::transposed_run(s.shape, s.wide.in<float>(run, ConvTranspose::x), packed,
+                                s.wide.out<float>(run, 0), with_bias, scratch_at(run, s.scratch),
+                                run.pool());
+        s.wide.finish<float>(run, 0);
+      });
 }
 
 // --- Depthwise, channels last --------------------------------------------------------------------
@@ -351,6 +386,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const ConvTranspose settings = internal::conv_transpose_of(ctx);
   const std::string_view reason = refuses_phases(settings, ctx.constant(ConvTranspose::w));
   if (reason.empty()) return prepare_phases(ctx, settings);
+  if (const auto w = computed_weights(ctx);
+      w && !ir::is_internal(ctx.node()) &&
+      kernels::refuses_transposed(shape_of_weights(settings, *w)).empty())
+    return prepare_computed_phases(settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
   if (settings.nhwc && refuses_depthwise(settings, ctx.constant(ConvTranspose::w)).empty())
     return prepare_depthwise(ctx, settings);

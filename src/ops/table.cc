@@ -55,6 +55,7 @@
   UNIT(fused_conv_chain)              \
   UNIT(conv_integer)                  \
   UNIT(conv_transpose)                \
+  UNIT(conv_weight_gradient)          \
   UNIT(cumulate)                      \
   UNIT(interleaved_concat)            \
   UNIT(deform_conv)                   \

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
+#include "base/counted.h"
 #include "base/thread_pool.h"
 #include "kernels/conv/column_row.h"
 
@@ -302,9 +302,9 @@ void pack_transposed_weights(const ConvParams& shape, const float* weights, cons
     const Part& part = plan.parts[k];
     const int64_t taps[3] = {part.phases[0]->taps, part.phases[1]->taps, part.phases[2]->taps};
     const int64_t inputs = shape.in_channels, outputs = part.conv.out_channels;
-    std::vector<float> transposed(static_cast<size_t>(outputs * inputs * product(taps)));
-    std::vector<float> scaled(factors ? static_cast<size_t>(outputs) : 0);
-    for (int64_t o = 0; o < outputs; ++o) {
+    CountedVector<float> transposed(static_cast<size_t>(outputs * inputs * product(taps)));
+    CountedVector<float> scaled(factors ? static_cast<size_t>(outputs) : 0);
+    const auto pack_output = [&](int64_t o, CountedVector<int64_t>& offsets) {
       const int64_t m = o % channels, phases = o / channels;
       if (factors) scaled[static_cast<size_t>(o)] = factors[m];
       const int64_t phase[3] = {part.phases[0]->first + phases / (part.counts[1] * part.counts[2]),
@@ -316,13 +316,24 @@ void pack_transposed_weights(const ConvParams& shape, const float* weights, cons
                                  taps[1] - 1 - j / taps[2] % taps[1], taps[2] - 1 - j % taps[2]};
         int64_t tap[3];
         for (size_t i = 0; i < 3; ++i) tap[i] = phase[i] + stride[i] * back[i];
-        const float* from =
-            weights + m * product(kernel) + (tap[0] * kernel[1] + tap[1]) * kernel[2] + tap[2];
-        for (int64_t c = 0; c < inputs; ++c)
-          transposed[static_cast<size_t>((o * inputs + c) * product(taps) + j)] =
-              from[c * channels * product(kernel)];
+        offsets[static_cast<size_t>(j)] = (tap[0] * kernel[1] + tap[1]) * kernel[2] + tap[2];
       }
-    }
+      float* row = transposed.data() + o * inputs * product(taps);
+      const float* from = weights + m * product(kernel);
+      for (int64_t c = 0; c < inputs; ++c, from += channels * product(kernel)) {
+        for (const int64_t offset : offsets) *row++ = from[offset];
+      }
+    };
+    const auto pack_outputs = [&](int64_t begin, int64_t end, int) {
+      CountedVector<int64_t> offsets(static_cast<size_t>(product(taps)));
+      for (int64_t o = begin; o < end; ++o) pack_output(o, offsets);
+    };
+    constexpr int64_t task = 16384;  // elements
+    const int64_t grain = std::max<int64_t>(1, task / std::max<int64_t>(1, inputs * product(taps)));
+    if (pool != nullptr)
+      pool->parallel_for(outputs, grain, pack_outputs);
+    else
+      pack_outputs(0, outputs, 0);
     pack_conv_weights(part.conv, transposed.data(), factors ? scaled.data() : nullptr, to, pool);
     to += aligned(conv_packed_size(part.conv));
   }

@@ -8,6 +8,7 @@
 #include "ops/internal/checks.h"
 #include "ops/internal/conv_chain.h"
 #include "ops/internal/elementwise.h"
+#include "ops/internal/gradients.h"
 #include "ops/internal/images.h"
 #include "ops/internal/products.h"
 #include "ops/internal/quantized.h"
@@ -24,9 +25,10 @@ struct OperatorList {
 };
 
 using AllOperators =
-    OperatorList<Attention, AveragePool, Conv, ConvTranspose, DepthToSpace, FusedConvChain,
-                 FusedElementwise, Gemm, GroupNormalization, InRange, InstanceNormalization,
-                 InterleavedConcat, LRN, LookupTable, MatMul, MaxPool, QLinearConv, QuantizedMatMul,
-                 ScaleShift, SpaceToDepth, SumLike>;
+    OperatorList<Attention, AveragePool, BatchNormalizationGradient, Conv, ConvTranspose,
+                 ConvWeightGradient, DepthToSpace, FusedConvChain, FusedElementwise, Gemm,
+                 GroupNormalization, InRange, InstanceNormalization, InterleavedConcat, LRN,
+                 LookupTable, MatMul, MaxPool, QLinearConv, QuantizedMatMul, ScaleShift,
+                 SpaceToDepth, SumLike>;
 
 }  // namespace sardonyx::ops::internal
