@@ -1,153 +1,118 @@
-# One library of all modules, and what `cmake --install` puts where.
+# What `cmake --install` puts where. Components: runtime (the shared library), development (headers, static
+# library, CMake package, .pc files), program (the command line and its manual pages), each with the licences.
 #
-# The library is shared with BUILD_SHARED_LIBS, static otherwise; both are made of the same objects,
-# so that a tree with tests also links and tests the shared one. The program and the tests are
-# linked to the modules themselves, since they use what the library hides.
+# The installed tree may be moved: all paths are relative to the files that hold them.
 include(CMakePackageConfigHelpers)
 
-set(library_objects)
-set(library_needs)
-foreach(module base kernels image ir wire schema check lenient ops infer eval autodiff lower compose passes run session train api capi)
-  if(NOT TARGET sardonyx_${module})
-    continue()
-  endif()
-  get_target_property(module_type sardonyx_${module} TYPE)
-  if(module_type STREQUAL "INTERFACE_LIBRARY")
-    continue()
-  endif()
-  list(APPEND library_objects $<TARGET_OBJECTS:sardonyx_${module}>)
-  get_target_property(module_libraries sardonyx_${module} LINK_LIBRARIES)
-  list(APPEND library_needs ${module_libraries})
-endforeach()
-get_target_property(highway_library sardonyx_highway INTERFACE_LINK_LIBRARIES)
-if(highway_library)
-  list(APPEND library_needs ${highway_library})
-endif()
-list(FILTER library_needs EXCLUDE REGEX "^sardonyx_|^nlohmann_json::")
-list(REMOVE_DUPLICATES library_needs)
-
-function(sardonyx_add_library target)
-  add_library(${target} ${ARGN} ${library_objects})
-  set_target_properties(${target} PROPERTIES
-    OUTPUT_NAME sardonyx
-    EXPORT_NAME sardonyx
-    LINKER_LANGUAGE CXX
-    VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-  target_compile_features(${target} PUBLIC cxx_std_20)
-  target_include_directories(${target} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(${target} PRIVATE ${library_needs})
-  get_target_property(type ${target} TYPE)
-  if(type STREQUAL "SHARED_LIBRARY")  # names of the libraries inside stay inside
-    set(map ${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)
-    target_link_options(${target} PRIVATE -Wl,--version-script=${map})
-    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
-  endif()
-  if(SARDONYX_SANITIZE)
-    target_link_options(${target} PUBLIC -fsanitize=${SARDONYX_SANITIZE})
-  endif()
-endfunction()
-
-sardonyx_add_library(sardonyx_library)
-add_library(sardonyx::sardonyx ALIAS sardonyx_library)
-# The headers alone: all that a library of operators needs (docs/custom_operators.md).
-add_library(sardonyx_headers INTERFACE)
-add_library(sardonyx::headers ALIAS sardonyx_headers)
-set_target_properties(sardonyx_headers PROPERTIES EXPORT_NAME headers)
-target_compile_features(sardonyx_headers INTERFACE cxx_std_20)
-target_include_directories(sardonyx_headers INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-
-# Who links the static library also links what it needs: how CMake finds it, and pkg-config's name.
-set(need_fmt::fmt "find_dependency(fmt)" fmt)
-set(need_Threads::Threads "find_dependency(Threads)" "-pthread")
-set(need_ZLIB::ZLIB "find_dependency(ZLIB)" zlib)
-set(need_PNG::PNG "find_dependency(PNG)" libpng)
-set(need_JPEG::JPEG "find_dependency(JPEG)" libjpeg)
-set(need_PkgConfig::hwy "find_dependency(PkgConfig)\npkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)" libhwy)
-set(need_PkgConfig::re2 "find_dependency(PkgConfig)\npkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)" re2)
-set(SARDONYX_DEPENDENCIES "")
+# Who links the static library also links what it needs. For each library: what CMake looks for and by which
+# target it knows that it is there, pkg-config's name, the flag to the linker, and the package of Debian.
+set(need_fmt::fmt "find_package(fmt QUIET)" fmt -lfmt libfmt-dev)
+set(need_Threads::Threads "find_package(Threads QUIET)" "" -pthread libc6-dev)
+set(need_ZLIB::ZLIB "find_package(ZLIB QUIET)" zlib -lz zlib1g-dev)
+set(need_PNG::PNG "find_package(PNG QUIET)" libpng -lpng libpng-dev)
+set(need_JPEG::JPEG "find_package(JPEG QUIET)" libjpeg -ljpeg libjpeg-dev)
+set(need_PkgConfig::hwy "sardonyx_find_by_pkg_config(hwy libhwy)" libhwy -lhwy libhwy-dev)
+set(need_PkgConfig::re2 "sardonyx_find_by_pkg_config(re2 re2)" re2 -lre2 libre2-dev)
+set(SARDONYX_STATIC_NEEDS "")
 set(SARDONYX_PC_REQUIRES "")
 set(SARDONYX_PC_LIBS "")
+set(pc_flags "")
+set(debian_needs "")
 foreach(need IN LISTS library_needs)
   if(NOT DEFINED need_${need})
     message(FATAL_ERROR "cmake/SardonyxInstall.cmake does not know how users of the library find '${need}'")
   endif()
   list(GET need_${need} 0 find)
   list(GET need_${need} 1 pc)
-  string(APPEND SARDONYX_DEPENDENCIES "${find}\n")
-  if(pc MATCHES "^-")
-    string(APPEND SARDONYX_PC_LIBS " ${pc}")
-  else()
+  list(GET need_${need} 2 flag)
+  list(GET need_${need} 3 debian)
+  string(APPEND SARDONYX_STATIC_NEEDS "${find}\nsardonyx_need(${need} ${debian})\n")
+  string(APPEND SARDONYX_PC_LIBS " ${flag}")
+  list(APPEND debian_needs ${debian})
+  if(pc)
     string(APPEND SARDONYX_PC_REQUIRES " ${pc}")
+  else()
+    string(APPEND pc_flags " ${flag}")
   endif()
 endforeach()
-if(BUILD_SHARED_LIBS)
-  set(SARDONYX_DEPENDENCIES "")
-endif()
+string(STRIP "${SARDONYX_PC_REQUIRES}" SARDONYX_PC_REQUIRES)
+# Who links with a C compiler needs these by name.
+set(SARDONYX_PC_STATIC_LIBS "${pc_flags} -lstdc++ -lm")
+string(APPEND SARDONYX_PC_LIBS " -lstdc++ -lm")
+string(STRIP "${SARDONYX_PC_LIBS}" SARDONYX_PC_LIBS)
+list(REMOVE_DUPLICATES debian_needs)
 
-# The installed tree may be moved: all paths are relative to the files that hold them.
-set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/sardonyx)
-set(pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
-  set(SARDONYX_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
-  set(SARDONYX_PC_LIBDIR "${CMAKE_INSTALL_FULL_LIBDIR}")
-  set(SARDONYX_PC_INCLUDEDIR "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
-else()
-  file(RELATIVE_PATH up "/prefix/${pc_folder}" "/prefix")
-  set(SARDONYX_PC_PREFIX "\${pcfiledir}/${up}")
-  set(SARDONYX_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
-  set(SARDONYX_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+set(compatibility SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)  # until 1.0 a minor version may change the C++ interface (CHANGELOG.md)
+  set(compatibility SameMinorVersion)
 endif()
-configure_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx.pc.in ${PROJECT_BINARY_DIR}/sardonyx.pc @ONLY)
-configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx-config.cmake.in
-  ${PROJECT_BINARY_DIR}/sardonyx-config.cmake INSTALL_DESTINATION ${config_folder})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake
-  COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake COMPATIBILITY ${compatibility})
 
-install(TARGETS sardonyx_library sardonyx_headers EXPORT sardonyx-targets)
-install(EXPORT sardonyx-targets NAMESPACE sardonyx:: DESTINATION ${config_folder})
-install(FILES ${PROJECT_BINARY_DIR}/sardonyx-config.cmake ${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake
-  DESTINATION ${config_folder})
-install(FILES ${PROJECT_BINARY_DIR}/sardonyx.pc DESTINATION ${pc_folder})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sardonyx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(TARGET sardonyx_cli)
-  install(TARGETS sardonyx_cli)
-endif()
-
-# What the shared library gives to others: its name, its symbols, and programs that run with it.
-if(SARDONYX_BUILD_TESTS AND NOT SARDONYX_SANITIZE)
-  set(shared sardonyx_library)
-  if(NOT BUILD_SHARED_LIBS)
-    set(shared sardonyx_shared)
-    sardonyx_add_library(${shared} SHARED)
-    set_target_properties(${shared} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shared)
+# sardonyx_install(LIBRARIES folder SETS prefix KIND kind RUNTIME component DEVELOPMENT component PROGRAM
+# component [EXTRA …]): the rules of one layout. EXTRA goes to every rule.
+function(sardonyx_install)
+  cmake_parse_arguments(ARG "" "LIBRARIES;SETS;KIND;RUNTIME;DEVELOPMENT;PROGRAM" "EXTRA" ${ARGN})
+  set(SARDONYX_DEFAULT_KIND ${ARG_KIND})
+  set(made ${PROJECT_BINARY_DIR}/${ARG_SETS})
+  set(config_folder ${ARG_LIBRARIES}/cmake/sardonyx)
+  set(pc_folder ${ARG_LIBRARIES}/pkgconfig)
+  if(IS_ABSOLUTE "${ARG_LIBRARIES}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+    set(SARDONYX_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+    set(SARDONYX_PC_LIBDIR "${CMAKE_INSTALL_FULL_LIBDIR}")
+    set(SARDONYX_PC_INCLUDEDIR "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+  else()
+    file(RELATIVE_PATH up "/prefix/${pc_folder}" "/prefix")
+    string(REGEX REPLACE "/$" "" up "${up}")
+    set(SARDONYX_PC_PREFIX "\${pcfiledir}/${up}")
+    set(SARDONYX_PC_LIBDIR "\${prefix}/${ARG_LIBRARIES}")
+    set(SARDONYX_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
   endif()
-  add_executable(uses_shared ${PROJECT_SOURCE_DIR}/tests/install/main.cc)
-  target_link_libraries(uses_shared PRIVATE ${shared})
-  add_executable(own_operator_shared ${PROJECT_SOURCE_DIR}/examples/custom_operators/program.cc)
-  target_link_libraries(own_operator_shared PRIVATE ${shared})
-  add_test(NAME shared_library
-    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/install/check_shared.py
-      $<TARGET_FILE:${shared}> ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-  add_test(NAME shared_model
-    COMMAND uses_shared ${PROJECT_SOURCE_DIR}/examples/digits/digits.onnx)
-  add_test(NAME shared_operator COMMAND own_operator_shared $<TARGET_FILE:example_operators>)
-endif()
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx-config.cmake.in
+    ${made}/sardonyx-config.cmake INSTALL_DESTINATION ${config_folder})
+  set(pc_files)
+  if(TARGET sardonyx_shared)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx.pc.in ${made}/sardonyx.pc @ONLY)
+    list(APPEND pc_files ${made}/sardonyx.pc)
+  endif()
+  if(TARGET sardonyx_static)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx-static.pc.in ${made}/sardonyx-static.pc @ONLY)
+    list(APPEND pc_files ${made}/sardonyx-static.pc)
+    if(NOT TARGET sardonyx_shared)  # then that is what `pkg-config sardonyx` means
+      configure_file(${PROJECT_SOURCE_DIR}/cmake/sardonyx-static.pc.in ${made}/sardonyx.pc @ONLY)
+      list(APPEND pc_files ${made}/sardonyx.pc)
+    endif()
+  endif()
 
-# Installs into a folder of the build tree, moves it, and builds a program outside of the tree.
-if(SARDONYX_BUILD_TESTS AND NOT SARDONYX_SANITIZE)
-  add_test(NAME install COMMAND ${CMAKE_COMMAND}
-    -D build=${PROJECT_BINARY_DIR}
-    -D work=${PROJECT_BINARY_DIR}/install-test
-    -D source=${PROJECT_SOURCE_DIR}/tests/install
-    -D operators=${PROJECT_SOURCE_DIR}/examples/custom_operators
-    -D model=${PROJECT_SOURCE_DIR}/examples/digits/digits.onnx
-    -D generator=${CMAKE_GENERATOR}
-    -D compiler=${CMAKE_CXX_COMPILER}
-    -D linker_flags=${CMAKE_EXE_LINKER_FLAGS}
-    -P ${PROJECT_SOURCE_DIR}/tests/install/run.cmake)
+  set(development COMPONENT ${ARG_DEVELOPMENT} ${ARG_EXTRA})
+  foreach(kind headers ${SARDONYX_LIBRARIES})
+    set(set sardonyx-${kind}-${ARG_SETS})
+    install(TARGETS sardonyx_${kind} EXPORT ${set}
+      ARCHIVE DESTINATION ${ARG_LIBRARIES} ${development}
+      LIBRARY DESTINATION ${ARG_LIBRARIES} COMPONENT ${ARG_RUNTIME} NAMELINK_COMPONENT ${ARG_DEVELOPMENT} ${ARG_EXTRA})
+    install(EXPORT ${set} NAMESPACE sardonyx:: FILE sardonyx-${kind}-targets.cmake DESTINATION ${config_folder}
+      ${development})
+  endforeach()
+  install(FILES ${made}/sardonyx-config.cmake ${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake
+    DESTINATION ${config_folder} ${development})
+  install(FILES ${pc_files} DESTINATION ${pc_folder} ${development})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sardonyx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${development}
+    FILES_MATCHING PATTERN "*.h")
+  # The manual page and what shells complete, as far as the program has written them.
+  set(help ${PROJECT_BINARY_DIR}/help)
+  set(program OPTIONAL COMPONENT ${ARG_PROGRAM} ${ARG_EXTRA})
+  install(FILES ${help}/sardonyx.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 ${program})
+  install(FILES ${help}/sardonyx.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME sardonyx ${program})
+  install(FILES ${help}/_sardonyx DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions ${program})
+  install(FILES ${help}/sardonyx.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d ${program})
+endfunction()
+
+sardonyx_install(LIBRARIES ${CMAKE_INSTALL_LIBDIR} SETS install KIND ${SARDONYX_DEFAULT_KIND}
+  RUNTIME runtime DEVELOPMENT development PROGRAM program)
+if(TARGET sardonyx_cli)
+  install(TARGETS sardonyx_cli RUNTIME COMPONENT program)
 endif()
+# Whichever component comes first brings them.
+foreach(component runtime development program)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ${component})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ${component})
+endforeach()

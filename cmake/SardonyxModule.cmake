@@ -14,6 +14,9 @@ target_compile_definitions(sardonyx_options INTERFACE "HWY_DISABLED_TARGETS=(HWY
 # (105562) that are not there.
 target_compile_options(sardonyx_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+# A release has neither debug information nor names of files; debug builds name them as they are, for debuggers.
+target_compile_options(sardonyx_options INTERFACE
+  "$<$<CONFIG:RelWithDebInfo,MinSizeRel>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.;-ffile-prefix-map=${PROJECT_BINARY_DIR}=build>")
 target_include_directories(sardonyx_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 if(SARDONYX_SANITIZE)

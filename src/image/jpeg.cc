@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "image/codecs.h"
+#include "image/loaded_library.h"
 
 namespace sardonyx::image {
 namespace {
@@ -16,9 +17,35 @@ namespace {
 // A progressive image of many scans over a large size takes very long to decode.
 constexpr int max_scans = 200;
 
+struct Library : LoadedLibrary {
+  Library() : LoadedLibrary(SARDONYX_JPEG_FILE, "JPEG") {}
+  LoadedFunction<decltype(::jpeg_destroy_decompress)> destroy{
+      *this, "jpeg_destroy_decompress", SARDONYX_LINKED(::jpeg_destroy_decompress)};
+  LoadedFunction<decltype(::jpeg_std_error)> std_error{*this, "jpeg_std_error",
+                                                       SARDONYX_LINKED(::jpeg_std_error)};
+  LoadedFunction<decltype(::jpeg_CreateDecompress)> create{
+      *this, "jpeg_CreateDecompress", SARDONYX_LINKED(::jpeg_CreateDecompress)};
+  LoadedFunction<decltype(::jpeg_mem_src)> mem_src{*this, "jpeg_mem_src",
+                                                   SARDONYX_LINKED(::jpeg_mem_src)};
+  LoadedFunction<decltype(::jpeg_read_header)> read_header{*this, "jpeg_read_header",
+                                                           SARDONYX_LINKED(::jpeg_read_header)};
+  LoadedFunction<decltype(::jpeg_start_decompress)> start{*this, "jpeg_start_decompress",
+                                                          SARDONYX_LINKED(::jpeg_start_decompress)};
+  LoadedFunction<decltype(::jpeg_read_scanlines)> read_scanlines{
+      *this, "jpeg_read_scanlines", SARDONYX_LINKED(::jpeg_read_scanlines)};
+  LoadedFunction<decltype(::jpeg_finish_decompress)> finish{
+      *this, "jpeg_finish_decompress", SARDONYX_LINKED(::jpeg_finish_decompress)};
+};
+
+const Library& library() {
+  static const Library loaded;
+  return loaded;
+}
+
 // libjpeg reports errors by calling error_exit, which must not return: it jumps. No object with a
 // destructor is made between the jump and its target.
 struct Decoder {
+  const Library& lib = library();  // first: where it can't be loaded nothing is to be destroyed
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
@@ -26,7 +53,7 @@ struct Decoder {
   char error[JMSG_LENGTH_MAX] = {};
   bool cut_off = false;
 
-  ~Decoder() { jpeg_destroy_decompress(&jpeg); }
+  ~Decoder() { lib.destroy(&jpeg); }
 };
 
 Decoder& decoder_of(j_common_ptr jpeg) { return *static_cast<Decoder*>(jpeg->client_data); }
@@ -51,18 +78,19 @@ void on_progress(j_common_ptr jpeg) {
 }
 
 bool read_header(Decoder& d, const Bytes& bytes) {
-  d.jpeg.err = jpeg_std_error(&d.errors);
+  const Library& lib = d.lib;
+  d.jpeg.err = lib.std_error(&d.errors);
   d.errors.error_exit = on_error;
   d.errors.emit_message = on_message;
   d.errors.output_message = on_output;
   d.jpeg.client_data = &d;
   if (setjmp(d.target)) return false;
-  jpeg_create_decompress(&d.jpeg);
+  lib.create(&d.jpeg, JPEG_LIB_VERSION, sizeof d.jpeg);
   d.progress.progress_monitor = on_progress;
   d.jpeg.progress = &d.progress;
-  jpeg_mem_src(&d.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()),
-               static_cast<unsigned long>(bytes.size()));
-  jpeg_read_header(&d.jpeg, TRUE);
+  lib.mem_src(&d.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()),
+              static_cast<unsigned long>(bytes.size()));
+  lib.read_header(&d.jpeg, TRUE);
   const J_COLOR_SPACE own = d.jpeg.jpeg_color_space;
   d.jpeg.out_color_space = own == JCS_GRAYSCALE                 ? JCS_GRAYSCALE
                            : own == JCS_CMYK || own == JCS_YCCK ? JCS_CMYK
@@ -71,14 +99,15 @@ bool read_header(Decoder& d, const Bytes& bytes) {
 }
 
 bool read_rows(Decoder& d, uint8_t* pixels, int channels) {
+  const Library& lib = d.lib;
   if (setjmp(d.target)) return false;
-  jpeg_start_decompress(&d.jpeg);
+  lib.start(&d.jpeg);
   while (d.jpeg.output_scanline < d.jpeg.output_height) {
     JSAMPROW row = pixels + size_t{d.jpeg.output_scanline} * d.jpeg.output_width *
                                 static_cast<size_t>(channels);
-    jpeg_read_scanlines(&d.jpeg, &row, 1);
+    lib.read_scanlines(&d.jpeg, &row, 1);
   }
-  jpeg_finish_decompress(&d.jpeg);
+  lib.finish(&d.jpeg);
   return true;
 }
 

@@ -1,5 +1,6 @@
-// Libraries of rare formats, loaded when the first image of theirs is met: with all that they
-// need themselves they would take longer to load than the rest of a program takes to start.
+// Libraries of image formats, loaded when the first image of theirs is met: with all that they
+// need themselves they would take longer to load than the rest of a program takes to start, and
+// who reads no images needs none of them.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,13 +11,21 @@
 
 namespace sardonyx::image {
 
+// What a LoadedFunction is given of a library that this one is linked to where it is
+// (SARDONYX_LINK_IMAGES).
+#ifdef SARDONYX_LINK_IMAGES
+#define SARDONYX_LINKED(function) function
+#else
+#define SARDONYX_LINKED(function) nullptr
+#endif
+
 // Stays loaded as long as the process. Throws Error (unsupported) where the library, or a function
-// of it, is not there.
+// of it, is not there. An empty name stands for a library that this one is linked to.
 class LoadedLibrary {
  public:
   LoadedLibrary(const char* file, std::string_view format)
-      : handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)), file_(file) {
-    if (handle_ == nullptr) {
+      : handle_(*file == 0 ? nullptr : dlopen(file, RTLD_NOW | RTLD_LOCAL)), file_(file) {
+    if (handle_ == nullptr && *file != 0) {
       fail(ErrorCode::unsupported, "{} images are read by {}, which cannot be loaded: {}", format,
            file, dlerror());
     }
@@ -37,8 +46,8 @@ class LoadedLibrary {
 template <class Declared>
 class LoadedFunction {
  public:
-  LoadedFunction(const LoadedLibrary& library, const char* name)
-      : function_(reinterpret_cast<Declared*>(library.find(name))) {}
+  LoadedFunction(const LoadedLibrary& library, const char* name, Declared* linked = nullptr)
+      : function_(linked != nullptr ? linked : reinterpret_cast<Declared*>(library.find(name))) {}
 
   template <class... Args>
   auto operator()(Args... args) const {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a shared library shows to others: check_shared.py LIBRARY VERSION.
 
-Its name holds the version, it names no folders to look for libraries in, and its symbols are those that the public
+Its name holds the major version, it names no folders to look for libraries in, and its symbols are those that the public
 headers declare.
 """
 
