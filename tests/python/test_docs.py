@@ -42,6 +42,19 @@ def test_the_index_names_every_page():
     assert missing == []
 
 
+def test_the_drawing_of_layers_has_every_folder():
+    drawn = re.findall(r'font-weight="bold">([^<]+)<', (ROOT / "docs" / "diagrams" / "layers.svg").read_text())
+    folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+    assert folders - set(drawn) == set()
+
+
+def test_architecture_names_files_that_are_there():
+    for page in [ROOT / "docs" / "architecture.md", *(ROOT / "docs" / "internals").glob("*.md")]:
+        for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)*/[\w-]+\.(?:cc|h|py|txt))`", page.read_text()):
+            below = (name, f"src/{name}", f"src/kernels/{name}", f"src/passes/{name}", f"include/{name}")
+            assert any((ROOT / place).exists() for place in below), f"{page.name}: {name}"
+
+
 def test_decisions_have_their_form_and_a_row():
     folder = ROOT / "docs" / "decisions"
     pages = sorted(page for page in folder.glob("*.md") if page.name != "README.md")
