@@ -37,8 +37,43 @@ def test_links_lead_somewhere(page):
 
 def test_the_index_names_every_page():
     index = (ROOT / "docs" / "README.md").read_text()
-    missing = [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md" and page.name not in index]
+    pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
+    missing = [page for page in pages if page.name != "README.md" and page.parts[0] != "decisions" and f"]({page}" not in index]
     assert missing == []
+
+
+def test_the_drawing_of_layers_has_every_folder():
+    drawn = re.findall(r'font-weight="bold">([^<]+)<', (ROOT / "docs" / "diagrams" / "layers.svg").read_text())
+    folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+    assert folders - set(drawn) == set()
+
+
+def test_architecture_names_files_that_are_there():
+    for page in [ROOT / "docs" / "architecture.md", *(ROOT / "docs" / "internals").glob("*.md")]:
+        for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)*/[\w-]+\.(?:cc|h|py|txt))`", page.read_text()):
+            below = (name, f"src/{name}", f"src/kernels/{name}", f"src/passes/{name}", f"include/{name}")
+            assert any((ROOT / place).exists() for place in below), f"{page.name}: {name}"
+
+
+def test_decisions_have_their_form_and_a_row():
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(page for page in folder.glob("*.md") if page.name != "README.md")
+    listed = re.findall(r"^\| \[(\d{4})\]\((\S+)\) \| (.+) \|$", (folder / "README.md").read_text(), re.M)
+    assert [name for _, name, _ in listed] == [page.name for page in pages]
+    for (number, name, title), page in zip(listed, pages):
+        text = page.read_text()
+        assert name.startswith(number + "-") and text.startswith(f"# {number}. {title}\n")
+        assert re.findall(r"^## (.+)$", text, re.M) == ["Context", "Considered", "Measured", "Decided"], name
+
+
+def test_the_libraries_that_a_build_takes_are_named_with_their_licences():
+    text = (ROOT / "docs" / "third_party.md").read_text().lower()
+    cmake = "\n".join(path.read_text() for path in [ROOT / "CMakeLists.txt", *(ROOT / "cli").glob("CMakeLists.txt"), ROOT / "python" / "CMakeLists.txt"])
+    known = {"fmt": "{fmt}", "nlohmann_json": "nlohmann/json", "hwy": "highway", "PNG": "libpng", "JPEG": "libjpeg", "webp": "libwebp",
+             "tiff": "libtiff", "openjp2": "openjpeg"}
+    for name in re.findall(r"(?:find_package|pkg_check_modules)\((\w+)", cmake):
+        if name not in ("Threads", "Python3", "Python", "PkgConfig"):
+            assert known.get(name, name.lower()) in text, name
 
 
 def rows(page: str, first: str) -> list[list[str]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
 
 import pytest
 from conftest import ROOT
@@ -74,3 +76,45 @@ def test_bindings_see_public_headers_alone(lint, capsys):
     good = '#include "own.h"\n#include "sardonyx/error.h"\n#include <nanobind/nanobind.h>\n'
     assert lint({**GOOD, "python/src/own.h": "", "python/src/a.cc": good + '#include "base/a.h"\n'}) == 1
     assert "python/src/a.cc:4" in capsys.readouterr().out
+
+
+# --- The API reference --------------------------------------------------------------------------
+
+
+def shown(text: str, name: str = "a.h") -> str:
+    """A header as Doxygen sees it."""
+    spec = importlib.util.spec_from_file_location("doxygen_filter", ROOT / "tools" / "doxygen_filter.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return "\n".join((module.filtered_c if text.startswith("/*") else module.filtered)(text, name))
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("// F.\n#pragma once\n\n// One.\nint f(int x);\n", "/// @file sardonyx/a.h\n/// F.\n#pragma once\n\n/// One.\nint f(int x);"),
+    ("#pragma once\n\n// Both.\nint f();\nint g();\n", "#pragma once\n\n/// Both.\nint f();\n/**  Both. */ int g();"),
+    ("#pragma once\n\nstruct S {\n  int a = 0;  // one\n              // more\n  int theOther;\n};\n",
+     "#pragma once\n\n/** S. */ struct S {\n  int a = 0;  ///< one\n              ///< more\n  /** The other. */ int theOther;\n};"),
+    ("#pragma once\n\nstruct S {\n  int a, b = 2;  // two\n};\n", "#pragma once\n\n/** S. */ struct S {\n  /** two */ int a; /** two */ int b = 2;\n};"),
+    ('#pragma once\n\n// Text.\nconst char* s = "// none";\n', '#pragma once\n\n/// Text.\nconst char* s = "// none";'),
+    ("#pragma once\n\nint silent(int x);\n", "#pragma once\n\nint silent(int x);"),
+    ("/* F. */\n\n/* One. */\nint f(void);\nint g(int a, /* of a */\n      int b);\n",
+     "/** @file sardonyx/a.h\n * F. */\n\n/** One. */\nint f(void);\nint g(int a, /**< of a */\n      int b);"),
+])
+def test_headers_as_doxygen_sees_them(text, expected):
+    assert shown(text).replace("/**  ", "/** ") == expected.replace("/**  ", "/** ")
+
+
+def test_the_api_reference_has_no_gaps(tmp_path):
+    if shutil.which("doxygen") is None:
+        pytest.skip("there is no doxygen")
+    settings = (ROOT / "docs" / "Doxyfile").read_text() + f"OUTPUT_DIRECTORY = {tmp_path}\n"
+
+    def run(more=""):
+        return subprocess.run(["doxygen", "-"], cwd=ROOT, input=settings + more, text=True, capture_output=True)
+
+    made = run()
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "html" / "index.html").exists()
+    (tmp_path / "silent.h").write_text("// A header.\n#pragma once\n\nint silent(int x);\n")
+    made = run(f"INPUT = {tmp_path / 'silent.h'}\n")
+    assert made.returncode != 0 and "silent" in made.stderr
