@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "capi/session.h"
 
@@ -77,20 +78,71 @@ void refuse_unfit(const sardonyx_value& output, const std::string& name) {
          name);
 }
 
+std::string described(const Value& value) {
+  if (!value.is_tensor()) return std::string(name_of(value.kind()));
+  return fmt::format("{}{}", name_of(value.tensor().element_type()),
+                     to_string(value.tensor().shape()));
+}
+
+[[noreturn]] void refuse_other(const std::string& name, const Value& made, const Value& wanted) {
+  fail(ErrorCode::bad_input, "output '{}' is {}, and was given memory for {}", name,
+       described(made), described(wanted));
+}
+
 void require_filled(const sardonyx_value& given, const Value& made, const std::string& name) {
   const Tensor& wanted = given.value.tensor();
   if (made.is_tensor() && made.tensor().data() == wanted.data() &&
       made.tensor().element_type() == wanted.element_type() &&
       made.tensor().shape() == wanted.shape())
     return;
-  const auto text = [](const Value& value) {
-    if (!value.is_tensor()) return std::string(name_of(value.kind()));
-    return fmt::format("{}{}", name_of(value.tensor().element_type()),
-                       to_string(value.tensor().shape()));
-  };
-  fail(ErrorCode::bad_input, "output '{}' is {}, and was given memory for {}", name, text(made),
-       text(given.value));
+  refuse_other(name, made, given.value);
 }
+
+// The only output of a run, which is filled in the caller's handle itself, without a copy of its
+// description. What a run puts in its place instead, since it does not fit, is taken out again.
+class OnlyOutput {
+ public:
+  static constexpr int64_t max_rank = 8;
+
+  explicit OnlyOutput(sardonyx_value& given) : given_(given) {
+    const Tensor& tensor = given.value.tensor();
+    type_ = tensor.element_type(), rank_ = tensor.rank(), bytes_ = tensor.byte_size();
+    data_ = tensor.data(), owner_ = tensor.owner();
+    std::copy_n(tensor.shape().data(), rank_, dims_);
+  }
+  OnlyOutput(const OnlyOutput&) = delete;
+  OnlyOutput& operator=(const OnlyOutput&) = delete;
+  ~OnlyOutput() {
+    if (is_filled()) return;
+    sardonyx_status_release(guarded([&] { take_out(); }));
+  }
+
+  std::span<Value> row() { return {&given_.value, 1}; }
+  void require_filled(const std::string& name) {
+    if (is_filled()) return;
+    refuse_other(name, take_out(), given_.value);
+  }
+
+ private:
+  bool is_filled() const {
+    if (!given_.value.is_tensor()) return false;
+    const Tensor& tensor = given_.value.tensor();
+    return tensor.data() == data_ && tensor.element_type() == type_ && tensor.rank() == rank_ &&
+           std::equal(dims_, dims_ + rank_, tensor.shape().data());
+  }
+  Value take_out() {
+    Value back = Tensor::view(type_, Shape(dims_, dims_ + rank_), data_, bytes_, owner_);
+    return std::exchange(given_.value, std::move(back));
+  }
+
+  sardonyx_value& given_;
+  ElementType type_;
+  int64_t rank_;
+  size_t bytes_;
+  const void* data_;
+  std::shared_ptr<const void> owner_;
+  int64_t dims_[max_rank];
+};
 
 bool overlap(const Tensor& a, const Tensor& b) {
   const auto begin = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()); };
@@ -124,10 +176,34 @@ void give_new(std::span<Value> made, std::span<const size_t> places, sardonyx_va
   }
 }
 
+bool is_only_output(const sardonyx_session& session, const sardonyx_value* const* outputs,
+                    size_t count) {
+  return count == 1 && session.outputs.size() == 1 && outputs[0] != nullptr;
+}
+
+// Not one of so many dimensions that they would need memory.
+bool fits_only_output(const sardonyx_value* output) {
+  return is_usable(output) && output->value.is_tensor() &&
+         output->value.tensor().rank() <= OnlyOutput::max_rank;
+}
+
+void run_only(const sardonyx_session& session, std::span<const Value> inputs,
+              const sardonyx_run_options* options, sardonyx_value* output) {
+  sardonyx_value& given = required(output, "outputs");
+  const std::string& name = session.outputs[0]->name;
+  refuse_unfit(given, name);
+  refuse_overlaps(given.value, inputs, name);
+  OnlyOutput only(given);
+  session.session.run(inputs, only.row(), run_options(options));
+  only.require_filled(name);
+}
+
 // `places`: of the session's outputs, for each of the caller's.
 void run(const sardonyx_session& session, Rows& rows, std::span<const Value> inputs,
          const sardonyx_run_options* options, sardonyx_value** outputs) {
   const std::span<const size_t> places = rows.places;
+  if (is_only_output(session, outputs, places.size()) && fits_only_output(outputs[0]))
+    return run_only(session, inputs, options, outputs[0]);
   const std::span<Value> made = rows.room_for_outputs(session.outputs.size());
   for (size_t i = 0; i < made.size(); ++i) {
     if (!rows.asked_for[i]) made[i] = Value();
@@ -253,9 +329,13 @@ sardonyx_status* sardonyx_session_run_in_order(const sardonyx_session* session,
                                                size_t output_count) {
   return guarded([&] {
     const sardonyx_session& of = required(session, "session");
+    if (output_count > 0) required(outputs, "outputs");
+    const bool one_of_each = input_count == 1 && inputs != nullptr && inputs[0] != nullptr &&
+                             is_only_output(of, outputs, output_count);
+    if (one_of_each && fits_only_output(outputs[0]))
+      return run_only(of, {&value_of(inputs[0], "inputs"), 1}, options, outputs[0]);
     RowsOfThread rows;
     take_all_places(of, output_count, *rows);
-    if (output_count > 0) required(outputs, "outputs");
     run(of, *rows, in_order(*rows, inputs, input_count), options, outputs);
   });
 }

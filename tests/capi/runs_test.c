@@ -357,7 +357,7 @@ static void statuses(void) {
   sardonyx_status_release(status);
   CHECK(sardonyx_status_create(SARDONYX_OK, "fine") == NULL);
   status = sardonyx_status_create(SARDONYX_BAD_INPUT, NULL);
-  CHECK(strcmp(sardonyx_status_message(status), "") == 0);
+  CHECK(strlen(sardonyx_status_message(status)) > 0);
   sardonyx_status_release(status);
 }
 
