@@ -86,7 +86,7 @@ class Calls {
 
   void call() {
     sardonyx_value* made = nullptr;
-    switch (byte() % 24) {
+    switch (byte() % 26) {
       case 0: {
         shape();
         keep(sardonyx_tensor_create(static_cast<sardonyx_element_type>(byte() % 32), rank_, dims_,
@@ -138,6 +138,8 @@ class Calls {
       case 19: run_async(); break;
       case 20: exchange(); break;
       case 21: convert(); break;
+      case 22: look(); break;
+      case 23: tell(); break;
       default: run_session(); break;
     }
   }
@@ -330,6 +332,82 @@ class Calls {
     const size_t count = byte() % 65;
     take(sardonyx_tensor_read_floats(any(values_), floats.data(), count));
     take(sardonyx_tensor_read_integers(any(values_), integers.data(), count));
+  }
+
+  // All of a model, whatever it holds, and beyond the ends of its lists.
+  void look() {
+    const sardonyx_model* model = any(models_);
+    const auto visit = [](const sardonyx_node_place* place, sardonyx_node node, void* user) {
+      auto& self = *static_cast<Calls*>(user);
+      require(std::strlen(place->graph) > 0, "a node has a place");
+      self.look_at(node);
+      return 1;
+    };
+    take(sardonyx_model_visit_nodes(model, visit, this));
+    sardonyx_graph graph{};
+    sardonyx_graph_info info = SARDONYX_INIT(sardonyx_graph_info);
+    take(sardonyx_model_graph(model, &graph));
+    take(sardonyx_graph_describe(graph, &info));
+    for (size_t i = 0; i <= info.input_count; ++i) {
+      sardonyx_declared_value value{};
+      sardonyx_declared_value_info told = SARDONYX_INIT(sardonyx_declared_value_info);
+      sardonyx_declared_type_info type = SARDONYX_INIT(sardonyx_declared_type_info);
+      take(sardonyx_graph_input(graph, i, &value));
+      take(sardonyx_declared_value_describe(value, &told));
+      take(sardonyx_declared_type_describe(told.type, &type));
+      for (size_t d = 0; d <= type.rank; ++d)
+        take(sardonyx_declared_type_dimension(told.type, d, nullptr, nullptr, nullptr));
+    }
+    for (size_t i = 0; i <= info.initializer_count; ++i) {
+      sardonyx_stored_tensor tensor{};
+      sardonyx_value* made = nullptr;
+      take(sardonyx_graph_initializer(graph, i, &tensor));
+      keep(sardonyx_stored_tensor_value(tensor, &made), made);
+    }
+  }
+
+  void look_at(sardonyx_node node) {
+    sardonyx_node_info info = SARDONYX_INIT(sardonyx_node_info);
+    const char* text = nullptr;
+    take(sardonyx_node_describe(node, &info));
+    for (size_t i = 0; i <= info.input_count; ++i) take(sardonyx_node_input(node, i, &text));
+    for (size_t i = 0; i <= info.attribute_count; ++i) {
+      sardonyx_attribute attribute{};
+      sardonyx_attribute_info told = SARDONYX_INIT(sardonyx_attribute_info);
+      sardonyx_graph inner{};
+      int64_t number = 0;
+      take(sardonyx_node_attribute(node, i, &attribute));
+      take(sardonyx_attribute_describe(attribute, &told));
+      take(sardonyx_attribute_int(attribute, &number));
+      take(sardonyx_attribute_string(attribute, byte() % 3, &text, nullptr));
+      take(sardonyx_attribute_graph(attribute, byte() % 2, &inner));
+    }
+  }
+
+  // Values as text and beside each other.
+  void tell() {
+    const sardonyx_value *value = any(values_), *other = any(values_);
+    sardonyx_bytes* text = nullptr;
+    take(sardonyx_value_type_text(value, &text));
+    sardonyx_bytes_release(text);
+    text = nullptr;
+    take(sardonyx_value_to_json(value, &text));
+    sardonyx_bytes_release(text);
+    sardonyx_comparisons* comparisons = nullptr;
+    take(sardonyx_values_compare(value, other, nullptr, &comparisons));
+    sardonyx_comparison one = SARDONYX_INIT(sardonyx_comparison);
+    for (size_t i = 0; i <= sardonyx_comparisons_count(comparisons); ++i)
+      take(sardonyx_comparisons_get(comparisons, i, &one));
+    sardonyx_comparisons_release(comparisons);
+    shape();
+    sardonyx_value* made = nullptr;
+    keep(sardonyx_tensor_reshape(value, rank_, dims_, &made), made);
+    int64_t indices[8];
+    double probabilities[8];
+    size_t rows = 0, columns = 0;
+    take(sardonyx_rank_answers(value, byte() % 3, byte() % 3, indices, probabilities, &rows,
+                               &columns, nullptr));
+    require(rows * columns <= 4, "no more answers than there is room for");
   }
 
   void run_session() {

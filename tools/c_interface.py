@@ -36,10 +36,23 @@ def split(text: str) -> list[str]:
     return parts
 
 
+def text_of(file: pathlib.Path) -> str:
+    """Without comments and lines of the preprocessor."""
+    text = re.sub(r"/\*.*?\*/", "", file.read_text(encoding="utf-8"), flags=re.S)
+    return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+
+
+def types(folder: pathlib.Path = HEADERS) -> dict[str, set[str]]:
+    """The types of the interface: "numbers", "callbacks", and "handles", which have a release function."""
+    text = "\n".join(text_of(file) for file in headers(folder))
+    return {"numbers": set(re.findall(r"typedef int32_t (sardonyx_\w+);", text)),
+            "callbacks": set(re.findall(r"typedef [^;()]*\(\*(sardonyx_\w+)\)\(", text)),
+            "handles": set(re.findall(r"\bvoid sardonyx_(\w+)_release\(", text))}
+
+
 def declarations(folder: pathlib.Path = HEADERS) -> Iterator[Declaration]:
     for file in headers(folder):
-        text = re.sub(r"/\*.*?\*/", "", file.read_text(encoding="utf-8"), flags=re.S)
-        text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+        text = text_of(file)
         for match in re.finditer(r"SARDONYX_API\s+([^;]*?)\b(sardonyx_\w+)\(([^;]*)\);", text):
             inside = re.sub(r"\s+", " ", match[3])
             parameters = []

@@ -13,12 +13,15 @@
  *   function would have written are left as they were, but for what a function says.
  * - Handles are opaque. What a function creates, the caller releases with the function of its type;
  *   releasing NULL does nothing. A handle may be released while others made from it are in use:
- * they keep what they need.
+ *   they keep what they need.
  * - Texts are UTF-8 and end with a zero; those that a function gives belong to the handle it was
  *   asked of and last as long as that. Arguments are copied unless a function says otherwise.
  * - Structs of options and of descriptions begin with their size, which the caller sets: a newer
  *   library leaves out what an older caller does not know. SARDONYX_INIT(type) makes one with all
  *   defaults. NULL instead of options means the defaults.
+ * - A handle that was released, or that is of another kind than the parameter, is SARDONYX_BAD_INPUT
+ *   as long as nothing else lies in its memory: that helps to find mistakes, and is nothing to rely
+ *   on. Functions without a status give 0 or NULL for it.
  * - Different handles may be used from different threads at the same time. The same handle may be
  *   read and run from many threads; releasing it and writing to it is for one.
  * - Functions are only added. No function changes its meaning while SARDONYX_API_VERSION stays.

@@ -12,7 +12,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from c_interface import declarations  # noqa: E402
+from c_interface import declarations, types  # noqa: E402
 
 # Parameters that may be NULL, by function; "*" is for all.
 MAY_BE_NULL = {
@@ -53,8 +53,8 @@ MAY_BE_NULL = {
     "sardonyx_inference_unknown": {"name", "bound", "node", "reason"},
     "sardonyx_inference_name": {"name", "expression"},
 }
-# Handles: the fixture, and the function that releases one.
-HANDLES = ("value model session binding report bytes differences editor inference threads cancel profile training "
+# Handles that the test has one of.
+FIXTURES = ("value model session binding report bytes differences editor inference threads cancel profile training "
            "operators signatures operator_set status named_values limits summary plan comparisons").split()
 # Given to functions of the caller's only; no call can have one from outside.
 CONTEXTS = "operator_node shape_context kernel_builder kernel_shapes kernel_context".split()
@@ -110,7 +110,10 @@ VALID = {
     "output": '"y"', "index": "0", "which": "0", "algorithm": "0", "element": "0", "parameter": "0", "axis": "0",
     "prefix": '"a_"', "denotation": '"IMAGE"', "length": "2", "max_events": "10",
 }
-CALLBACKS = {"sardonyx_write_function": "on_write", "sardonyx_done": "on_done", "sardonyx_read_function": "on_read", "sardonyx_visit_function": "on_visit",
+TYPES = types(pathlib.Path(sys.argv[1]))
+HANDLES = TYPES["handles"]
+NUMBERS |= {name: "0" for name in TYPES["numbers"] if name not in NUMBERS}
+CALLBACKS = {name: "NULL" for name in TYPES["callbacks"]} | {"sardonyx_write_function": "on_write", "sardonyx_done": "on_done", "sardonyx_read_function": "on_read", "sardonyx_visit_function": "on_visit",
              "void (*)(void* user)": "NULL", "void (*)(void* user, int64_t begin, int64_t end)": "on_piece"}
 
 
@@ -146,7 +149,7 @@ class Call:
                 self.way(f"{parameter} is large", f"a{i} = {'INT64_MAX' if bare == 'int64_t' else 'INT32_MAX'};", False)
             default = "0" if parameter in ("input", "output") else VALID.get(parameter) if bare == "size_t" else None
             return known or default or NUMBERS[bare]
-        if struct and struct[1] in HANDLES + CONTEXTS:
+        if struct and (struct[1] in HANDLES or struct[1] in CONTEXTS):
             return self.handle(i, kind, struct[1], struct[2], parameter, known, null)
         if struct and struct[1] in VIEWS and not struct[2]:
             self.way(f"{parameter} is zeros", f"memset(&a{i}, 0, sizeof a{i});", True)
@@ -202,8 +205,8 @@ class Call:
         other = "fix.model" if what == "cancel" else "fix.cancel"
         self.way(f"{parameter} is another handle", f"a{i} = ({kind}){other};", True)
         self.way(f"{parameter} was released", f"a{i} = ({kind})dead_handle();", True)
-        if what in CONTEXTS or self.name.endswith("_release"):
-            return "NULL"
+        if what not in FIXTURES or self.name.endswith("_release"):
+            return known or "NULL"
         return known or f"fix.{what}"
 
     def pointed_struct(self, i, kind, what, parameter) -> str:
