@@ -152,43 +152,40 @@ class Engine:
         return rows
 
     def beside(self, model: pathlib.Path, feeds: pathlib.Path, threads: int) -> tuple[float, float]:
-        children = run.commands(self.options.program)
-        with run.Engine(children["sardonyx"]) as ours, run.Engine(children["onnxruntime"]) as theirs, \
+        names = ["sardonyx", "onnxruntime"]
+        with run.Process([run.driver(self.options.program), *run.engine_words(names)]) as process, \
                 tempfile.TemporaryDirectory() as folder:
-            engines = {"sardonyx": ours, "onnxruntime": theirs}
+            engines = {name: run.Guest(process, name) for name in names}
             for engine in engines.values():
                 engine.ask("load", model, threads)
                 engine.ask("inputs", feeds)
-            times = run.take_turns(engines, self.options.seconds)
+            times = run.take_turns(process, self.options.seconds)
             difference = run.compare(engines, pathlib.Path(folder), len(onnx.load(model).graph.output), None)
         if difference > 1e-3:
             sys.exit(f"bench: outputs of {model.name} differ by {difference:.2g} of their RMS")
         return statistics.median(times["sardonyx"]), statistics.median(times["onnxruntime"])
 
     def sessions(self) -> list[Row]:
-        """Making sessions of large models, their first answer, and the peak of memory with one run."""
+        """The first answer of large models, each with its session, and the peak of memory with one run."""
         children = run.commands(self.options.program)
+        children.pop("openvino", None)
         rows = []
         for name, model in zip(LARGE, self.zoo(*LARGE)):
             run.warm(model)
-            feeds, created, answered, peaks = model.with_suffix(".npz"), {}, {}, {}
+            feeds, answered, peaks = model.with_suffix(".npz"), {}, {}
             for turn in range(self.options.loads):
                 # The one that comes after a process with much memory finds the system still busy with that.
                 for engine, command in sorted(children.items(), reverse=turn % 2 == 1):
                     with run.Engine(command) as child:
-                        created.setdefault(engine, []).append(child.ask("load", model, 1)["create_ms"])
+                        created = child.ask("load", model, 1)["create_ms"]
                         child.ask("inputs", feeds)
-                        first = child.ask("run", 1)["ms"][0]
-                        answered.setdefault(engine, []).append(created[engine][-1] + first)
+                        answered.setdefault(engine, []).append(created + child.ask("run", 1)["ms"][0])
                         memory = child.ask("memory")
                         peaks.setdefault(engine, []).append(memory["peak_mb"] - memory["base_mb"])
 
             def medians(of: dict) -> tuple[float, float]:
                 return statistics.median(of["sardonyx"]), statistics.median(of["onnxruntime"])
 
-            ours, theirs = medians(created)
-            rows.append(Row(f"session of {name}: times faster made", theirs / ours, "{:.1f}", 10, False,
-                            f"{ours:.0f} ms, ONNX Runtime {theirs:.0f} ms"))
             ours, theirs = medians(answered)
             rows.append(Row(f"first answer of {name}: times earlier", theirs / ours, "{:.1f}", 1, False,
                             f"{ours:.0f} ms, ONNX Runtime {theirs:.0f} ms, each with its session"))
@@ -239,9 +236,11 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps([dataclasses.asdict(row) | {"met": row.met} for row in rows], indent=1) + "\n")
     if options.write_docs:
-        machine = report.machine(run.probe(options.program))
+        found = run.versions(options.program)
+        found.pop("openvino", None)  # takes no part
+        made = report.provenance(run.probe(options.program), found)
         report.put_between(options.page, BEGIN, END,
-                           f"Made by `{report.command_line('--engine')}` on {machine}.\n\n{table(rows)}")
+                           f"Made by `{report.command_line('--engine')}`: {made}.\n\n{table(rows)}")
     return 0
 
 

@@ -2,7 +2,7 @@
 """Times Sardonyx and ONNX Runtime side by side on what skl2onnx makes of scikit-learn's estimators.
 
 Each is fitted to 400 seeded samples of 12 features and converted, probabilities as arrays; both engines then answer for
-1, 400 and 10,000 samples, in a process of their own and in turns, and their outputs are compared, as `./dev bench` does
+1, 400 and 10,000 samples, in turns in one process, and their outputs are compared, as `./dev bench` does
 with the models of bench/zoo. Samples take each feature from another of the 400, so that branches are not learned by heart.
 """
 
@@ -159,13 +159,12 @@ def main() -> int:
     text = table(measured, options)
     print(text)
     if options.write_docs:
-        import onnxruntime
         import skl2onnx
         import sklearn
 
         report.put_between(ROOT / "docs" / "models.md", BEGIN, END,
-                           f"Made by `{report.command_line('--estimators')}` with scikit-learn {sklearn.__version__}, skl2onnx "
-                           f"{skl2onnx.__version__} and ONNX Runtime {onnxruntime.__version__} on {report.machine(peak)}.\n"
+                           f"Made by `{report.command_line('--estimators')}`: scikit-learn {sklearn.__version__}, skl2onnx "
+                           f"{skl2onnx.__version__}, {report.provenance(peak, run.versions(options.program))}.\n"
                            f"Time of Sardonyx, and ONNX Runtime's time divided by it.\n\n{text}")
     return run.finish(measured, options, lambda row: TOLERANCES.get(row["name"], values.TOLERANCE))
 

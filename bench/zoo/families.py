@@ -155,3 +155,16 @@ ENTRIES = {
     "classic": Entry(pipelines.classic, "ai.onnx.ml: FeatureVectorizer, ArrayFeatureExtractor, CategoryMapper, LabelEncoder",
                      {}, ROWS),
 }
+
+KINDS = {"float32": "networks in float32", "reduced": "networks in reduced precision", "classic": "classic models",
+         "micro": "micro models"}
+MICRO = {"small", "flow"}  # modules whose models compute for less than a millisecond, but for the LSTM
+
+
+def kind(name: str) -> str:
+    """Which of KINDS a model is, by the module that builds it."""
+    build = ENTRIES[name].build
+    module = getattr(build, "func", build).__module__.rpartition(".")[2]
+    if module in MICRO:
+        return "float32" if name == "lstm" else "micro"
+    return {"pipelines": "classic", "quantised": "reduced", "counterparts": "reduced"}.get(module, "float32")

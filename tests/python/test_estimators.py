@@ -17,7 +17,7 @@ ROWS = (3, 1500)
 
 @pytest.fixture(scope="module")
 def engine(sardonyx):
-    with run.Engine(run.commands(sardonyx.path)["sardonyx"]) as child:
+    with run.Engine([sardonyx.path, "bench", "--serve"]) as child:
         yield child
 
 

@@ -12,7 +12,7 @@ SLACK = 1.5  # MB; the allocator's own pages
 
 @pytest.fixture
 def engine(sardonyx):
-    with run.Engine(run.commands(sardonyx.path)["sardonyx"]) as child:
+    with run.Engine([sardonyx.path, "bench", "--serve"]) as child:
         yield child
 
 

@@ -18,7 +18,7 @@ from conftest import ROOT
 
 @pytest.fixture(scope="module")
 def engine(sardonyx):
-    with run.Engine(run.commands(sardonyx.path)["sardonyx"]) as child:
+    with run.Engine([sardonyx.path, "bench", "--serve"]) as child:
         yield child
 
 
