@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include "errors.h"
@@ -13,13 +14,17 @@
 
 namespace {
 
-// Classes of the extension are objects of the interpreter that made them.
+// Classes of the extension are objects of the interpreter that made them. Importing the module into
+// another one has put that one's tables into the place of the first's by now.
 void require_first_interpreter() {
   static std::atomic<int64_t> first{-1};
+  static decltype(nanobind::detail::internals) tables = nullptr;
   const int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());
   int64_t expected = -1;
-  if (first.compare_exchange_strong(expected, here) || expected == here) return;
-  throw nanobind::import_error(
+  if (first.compare_exchange_strong(expected, here)) tables = nanobind::detail::internals;
+  if (expected == -1 || expected == here) return;
+  nanobind::detail::internals = tables;
+  throw std::runtime_error(
       "sardonyx works in one interpreter of a process, and another one has imported it already");
 }
 
