@@ -21,6 +21,8 @@
 
 namespace sardonyx {
 
+class CustomOperators;
+
 // A formal input or output (IR.md, "Operators").
 struct FormalParameter {
   enum class Option : uint8_t { single, optional, variadic };
@@ -89,6 +91,10 @@ std::vector<OperatorDomain> operator_domains();
 std::vector<std::string_view> operator_names(std::string_view domain);
 // All versions of an operator, oldest first; none for an unknown one.
 std::vector<OperatorSignature> operator_versions(std::string_view domain, std::string_view name);
+// The same of an operator that a program has added (sardonyx/custom.h); texts are valid as long as
+// `operators`.
+std::vector<OperatorSignature> operator_versions(const CustomOperators& operators,
+                                                 std::string_view domain, std::string_view name);
 // The definition that a node binds to where version `opset` of its domain is imported: the newest
 // with since <= opset. Nothing before the first version, and after the removal of a removed one.
 std::optional<OperatorSignature> find_signature(std::string_view domain, std::string_view name,

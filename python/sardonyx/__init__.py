@@ -15,6 +15,7 @@ from ._errors import (BadInputError, CancelledError, Error, InternalError, Inval
 from ._fit import Checkpoint, EpochResult, FitProgress, FitResult, last_checkpoint
 from ._inference import Finding, Inference, InferredName, InferredUnknown, InferredValue, infer_shapes, infer_types
 from ._model import DeclaredValue, Model, Node
+from ._operators import InferContext, Operator, OperatorNode, operator
 from ._profile import Profile, ProfiledStep
 from ._session import Body, Cancel, Session, Step, ValueInfo, compare_packed, pack
 from ._sparse import SparseTensor
@@ -33,11 +34,12 @@ def optimizer_passes() -> list[tuple[str, str]]:
 
 __all__ = [
     "AttributeSignature", "BadInputError", "Body", "Cancel", "CancelledError", "CheckReport", "Checkpoint", "DeclaredValue",
-    "Diagnostic", "Difference", "EpochResult", "Error", "Finding", "FitProgress", "FitResult", "Inference", "InferredName",
-    "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "Lora", "Model", "ModelWarning", "Node",
-    "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile", "ProfiledStep", "RunFailedError", "Session",
+    "Diagnostic", "Difference", "EpochResult", "Error", "Finding", "FitProgress", "FitResult", "InferContext", "Inference", "InferredName",
+    "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "Lora", "Model", "ModelWarning", "Node", "Operator",
+    "OperatorNode", "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile", "ProfiledStep", "RunFailedError", "Session",
     "SparseTensor", "Step", "TrainableReport", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
-    "ValueInfo", "check", "compare_packed", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline",
-    "last_checkpoint", "make_trainable", "merge", "operator_signature", "operator_versions", "operators", "optimizer_passes", "pack", "parse",
+    "ValueInfo", "check", "compare_packed", "convert_version", "diff", "extract", "infer_shapes", "infer_types",
+    "inline", "last_checkpoint", "make_trainable", "merge", "operator", "operator_signature", "operator_versions",
+    "operators", "optimizer_passes", "pack", "parse",
     "rename", "save", "to_text",
 ]

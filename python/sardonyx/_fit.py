@@ -99,7 +99,7 @@ def _whole(data: Any) -> Any:
 
 
 def _batches(loader: Any, epoch: int) -> Iterator[Inputs]:
-    batches = loader() if callable(loader) and not hasattr(loader, "__iter__") else loader
+    batches: Any = loader() if callable(loader) and not hasattr(loader, "__iter__") else loader
     if not hasattr(batches, "__iter__") and not hasattr(batches, "__getitem__"):
         raise BadInputError("data are a dict of arrays, a path, an iterable of batches or a function that makes one, and "
                             f"{type(batches).__name__} was given")
@@ -114,7 +114,7 @@ def _batches(loader: Any, epoch: int) -> Iterator[Inputs]:
 def _examples(batch: Inputs) -> int:
     """The first size of the first array that is no scalar."""
     for value in batch.values() if isinstance(batch, Mapping) else batch:
-        shape = value.shape if hasattr(value, "shape") else np.shape(value)
+        shape: Any = value.shape if hasattr(value, "shape") else np.shape(value)
         if callable(shape):  # as of sparse tensors of some libraries
             shape = shape()
         if len(shape) > 0:

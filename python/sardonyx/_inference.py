@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from ._model import Model, ModelSource
+
+if TYPE_CHECKING:
+    from ._operators import Operator
 
 
 class InferredValue(NamedTuple):
@@ -67,10 +70,13 @@ def _inference(described: Any) -> Inference:
                      [InferredName(*one) for one in names], [Finding(*one) for one in findings])
 
 
-def infer_types(model: ModelSource, *, sizes: Mapping[str, int] | None = None, strict: bool = False) -> Inference:
+def infer_types(model: ModelSource, *, sizes: Mapping[str, int] | None = None, strict: bool = False,
+                operators: Sequence[Operator] = ()) -> Inference:
     """Types and shapes of all values. `sizes` are to be numbers: of names of the model ("batch"), and of places that its
-    inputs leave open ("image.2"). `strict`: declarations that contradict are errors."""
+    inputs leave open ("image.2"). `strict`: declarations that contradict are errors. `operators` in Python that the model calls."""
     chosen = dict(sizes or {})
+    if operators:
+        model = Model(model, operators=operators)
     if isinstance(model, (str, os.PathLike)):
         return _inference(_core.infer_path(os.fsdecode(model), chosen, strict))
     held = model if isinstance(model, Model) else Model(model)
@@ -95,7 +101,7 @@ def infer_shapes(model: Any, output: str | os.PathLike[str] | None = None, *, si
 
     opened = _opened(model)
     _refuse_errors(_core.infer_model(opened._held, chosen, strict), strict)
-    made = _made(_core.typed_model(opened._held, chosen))
+    made = _made(_core.typed_model(opened._held, chosen), opened)
     if output is not None:
         made.save(output)
     return given_back(model, made)

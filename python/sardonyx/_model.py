@@ -16,6 +16,11 @@ from ._errors import ModelWarning
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ._operators import Operator
+
+
+_UNBOUNDED = 2**62
+
 
 class Serializable(Protocol):
     """What a message of protobuf offers: onnx.ModelProto."""
@@ -123,6 +128,7 @@ class Model:
 
     A rule of the standard that the model breaks without leaving a doubt is mended in memory, with a `ModelWarning`, unless
     `strict`. `warn` is called instead with the rule, the place, the message and the advice of each warning.
+    `operators` are operators in Python (`sardonyx.Operator`) that the model may call, `libraries` files with more of them in C++.
     With `load_external_data=False` tensors keep saying where their data is, which need not be there: for looking and changing.
     """
 
@@ -134,15 +140,17 @@ class Model:
     def __init__(self, model: ModelSource, *, folder: str | os.PathLike[str] = "", strict: bool = False,
                  trusted_folder: str | os.PathLike[str] = "", read_into_memory: bool = False,
                  operator_sets: Sequence[str | os.PathLike[str]] = (), libraries: Sequence[str | os.PathLike[str]] = (),
-                 memory_limit: int = 0, load_external_data: bool = True, warn: WarningListener | None = None):
+                 operators: Sequence[Operator] = (), memory_limit: int = 0, load_external_data: bool = True,
+                 warn: WarningListener | None = None):
         if isinstance(model, Model):
-            self._source = model._source
+            self._source = model._source if model._source != _Source() else _Source(data=model.to_bytes())
+            operators = tuple(operators) or model._options.get("operators", ())
         else:
             self._source = _source_of(model, os.fsdecode(folder))
         self._options = {
             "strict": strict, "trusted_folder": os.fsdecode(trusted_folder), "read_into_memory": read_into_memory,
             "operator_sets": [os.fsdecode(one) for one in operator_sets],
-            "libraries": [os.fsdecode(one) for one in libraries], "memory_limit": memory_limit,
+            "libraries": [os.fsdecode(one) for one in libraries], "operators": tuple(operators), "memory_limit": memory_limit,
             "load_external_data": load_external_data}
         self._warn = warn
         self._load()
@@ -158,16 +166,20 @@ class Model:
         return model
 
     @classmethod
-    def _of(cls, held: _core.Model) -> Model:
-        """One that was made of others; it is pickled by its bytes."""
+    def _of(cls, held: _core.Model, *others: Model) -> Model:
+        """One that was made of others; it is pickled by its bytes. It holds their operators, which the engine alone does not."""
         model = cls.__new__(cls)
-        model._source, model._options, model._warn, model._held = _Source(), {}, None, held
+        operators = tuple({id(one): one for other in others for one in other._options.get("operators", ())}.values())
+        model._source, model._options, model._warn, model._held = _Source(), {"operators": operators}, None, held
         return model
 
     def _load(self) -> None:
         options = _core.LoadOptions()
         for name, value in self._options.items():
-            setattr(options, name, value)
+            if name != "operators":
+                setattr(options, name, value)
+        for one in self._options.get("operators", ()):
+            options.add_operator(one.domain, one.signature, one)
         options.listener = self._warn or _warn
         source = self._source
         if source.path is not None:
@@ -277,9 +289,22 @@ class Model:
         """The graph that a session would run, in ONNX's textual syntax; tensors are cut after `max_elements`."""
         return _core.optimized_text(self._held, max_elements)
 
+    def to_svg(self) -> str:
+        """A drawing of the graph, with functions and the bodies of its nodes."""
+        return _core.model_drawing(self._held, "svg", _UNBOUNDED) or ""
+
+    def to_dot(self) -> str:
+        """The same for Graphviz."""
+        return _core.model_drawing(self._held, "dot", _UNBOUNDED) or ""
+
+    def _repr_html_(self) -> str:
+        from . import _html
+
+        return _html.of_model(self)
+
     def __getstate__(self) -> dict[str, Any]:
         if self._source == _Source():
-            return {"source": _Source(data=self.to_bytes()), "options": {}, "warn": None}
+            return {"source": _Source(data=self.to_bytes()), "options": dict(self._options), "warn": None}
         return {"source": self._source, "options": self._options, "warn": self._warn}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

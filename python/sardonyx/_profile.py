@@ -76,9 +76,10 @@ class Profile(_core.Profile):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        import html
+        from . import _html
 
         runs = max(1, len(self.seconds))
-        rows = "".join(f"<tr><td>{html.escape(step.node)}</td><td>{html.escape(step.kernel)}</td>"
-                       f"<td>{1e3 * step.seconds / runs:.3f}</td></tr>" for step in self._rows())
-        return f"<table><tr><th>step</th><th>kernel</th><th>ms a run</th></tr>{rows}</table>"
+        whole = sum(self.seconds) / runs or 1.0
+        rows = [(step.node, step.kernel, f"{1e3 * step.seconds / runs:.3f}", f"{100 * step.seconds / runs / whole:.1f} %")
+                for step in self._rows()]
+        return f"<p>{len(self.seconds)} runs, {1e3 * whole:.3f} ms each</p>" + _html.table(["step", "kernel", "ms a run", "part"], rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Union, overload
@@ -62,7 +61,7 @@ def _steps(described: list[Any]) -> list[Step]:
             for node, origin, sources, kernel, refused, bodies in described]
 
 
-_LOAD = ("folder", "strict", "trusted_folder", "read_into_memory", "operator_sets", "libraries", "warn")
+_LOAD = ("folder", "strict", "trusted_folder", "read_into_memory", "operator_sets", "libraries", "operators", "warn")
 
 
 def _packing(threads: int, exact: bool, fuse: bool) -> _core.SessionOptions:
@@ -172,17 +171,33 @@ class Session(_core.Session):
         return made[0] if len(made) == 1 else made
 
     async def run_async(self, inputs: Mapping[str, Any] | Sequence[Any], **options: Any) -> Any:
-        """As `run`, without keeping the event loop waiting. Cancelling the task stops the run."""
+        """As `run`, on a thread of the session's own, without keeping the event loop waiting. As many of these runs as the session
+        has threads go on at a time, others wait for their turn. Cancelling the task stops the run."""
         import asyncio  # which takes as long to import as all the rest
 
         cancel = options.pop("cancel", None) or Cancel()
-        call = functools.partial(self.run, inputs, cancel=cancel, **options)
-        running = asyncio.get_running_loop().run_in_executor(None, call)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+
+        def finish(outputs: Any, error: BaseException | None) -> None:
+            if future.done():  # cancelled
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(outputs)
+
+        def done(outputs: Any, error: BaseException | None) -> None:
+            try:
+                loop.call_soon_threadsafe(finish, outputs, error)
+            except RuntimeError:  # the loop was closed meanwhile
+                pass
+
+        self._run_async(inputs, done, cancel, **options)
         try:
-            return await asyncio.shield(running)
+            return await future
         except asyncio.CancelledError:
             cancel.set()
-            running.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
 
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any], runs: int = 1) -> Profile:
@@ -211,12 +226,15 @@ class Session(_core.Session):
         return f"<sardonyx.Session ({listed(self.inputs)}) -> ({listed(self.outputs)})>"
 
     def _repr_html_(self) -> str:
-        import html
+        from . import _html
 
-        rows = [(kind, one) for kind, values in (("input", self.inputs), ("output", self.outputs)) for one in values]
-        body = "".join(f"<tr><td>{kind}</td><td>{html.escape(one.name)}</td><td>{html.escape(one.type)}</td></tr>"
-                       for kind, one in rows)
-        return f"<table><tr><th></th><th>name</th><th>type</th></tr>{body}</table>"
+        if not hasattr(self, "_described"):
+            return _html.table(["sardonyx.Session"], [["that could not be made"]])
+        rows = [(kind, one.name, one.type) for kind, values in (("input", self.inputs), ("output", self.outputs)) for one in values]
+        steps = [(step.node, step.kernel, step.origin) for step in self.steps]
+        return (_html.table(["", "name", "type"], rows)
+                + f"<details><summary>{len(steps)} steps</summary>" + _html.table(["node", "kernel", "origin"], steps) + "</details>"
+                + "<details><summary>graph</summary>" + _html.drawing(self.model) + "</details>")
 
 
 def _restored(kind: type[Session], model: Model, options: dict[str, Any], state: dict[str, Any]) -> Session:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from ._model import Model, ModelSource
+
+if TYPE_CHECKING:
+    from ._operators import Operator
 
 
 class Diagnostic(NamedTuple):
@@ -49,10 +52,9 @@ class CheckReport(tuple[Diagnostic, ...]):
         return "\n".join(map(str, self)) or "nothing to report"
 
     def _repr_html_(self) -> str:
-        import html
+        from . import _html
 
-        rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in one) + "</tr>" for one in self)
-        return f"<table><tr><th></th><th>rule</th><th>place</th><th>found</th><th>advice</th></tr>{rows}</table>"
+        return _html.table(["", "rule", "place", "found", "advice"], self)
 
 
 class Difference(NamedTuple):
@@ -107,8 +109,8 @@ def _quiet(rule: str, place: str, message: str, advice: str) -> None:
     """What a tool mends on the way is not what it was asked for; check() tells."""
 
 
-def _made(held: _core.Model) -> Model:
-    return Model._of(held)
+def _made(held: _core.Model, *others: Model) -> Model:
+    return Model._of(held, *others)
 
 
 def given_back(given: Any, made: Model) -> Any:
@@ -124,14 +126,16 @@ def given_back(given: Any, made: Model) -> Any:
 
 def check(model: ModelSource, *, profile: str = "standard", full: bool = False, data: bool = False,
           unknown_domains_are_errors: bool = False, operator_sets: Sequence[str | os.PathLike[str]] = (),
-          libraries: Sequence[str | os.PathLike[str]] = ()) -> CheckReport:
+          libraries: Sequence[str | os.PathLike[str]] = (), operators: Sequence[Operator] = ()) -> CheckReport:
     """Holds a model against the rules of the standard; what is wrong is a finding, never an exception.
 
     `profile`: "runnable" (only what makes running impossible), "standard" or "strict". `full`: types and shapes are inferred
-    too. `data`: external data is looked at.
+    too. `data`: external data is looked at. `operators` in Python, and those of `libraries`, are held against their signatures.
     """
     options = (profile, full, data, unknown_domains_are_errors, [os.fsdecode(one) for one in operator_sets],
                [os.fsdecode(one) for one in libraries])
+    if operators:
+        model = Model(model, load_external_data=False, warn=_quiet, operators=operators)
     if isinstance(model, (str, os.PathLike)):
         found = _core.check_path(os.fsdecode(model), *options)
     else:
@@ -143,33 +147,37 @@ def convert_version(model: ModelSource, opset: int = 0, *, assume_inference: boo
     """With every node in the form of version `opset` of ai.onnx, 0 for the newest. Functions are inlined; external data is
     loaded and becomes data of the model. Raises BadInputError where `opset` is below what some node needs, which it names."""
     opened = model if isinstance(model, Model) else Model(model, warn=_quiet)
-    return given_back(model, _made(_core.convert_version(opened._held, opset, assume_inference)))
+    return given_back(model, _made(_core.convert_version(opened._held, opset, assume_inference), opened))
 
 
 def inline(model: ModelSource) -> Any:
     """With calls of the model's own functions replaced by their bodies."""
-    return given_back(model, _made(_core.inline_functions(_opened(model)._held)))
+    opened = _opened(model)
+    return given_back(model, _made(_core.inline_functions(opened._held), opened))
 
 
 def extract(model: ModelSource, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
     """The part that makes `outputs` of `inputs`. Raises BadInputError for unknown names, and inputs that are missing."""
-    return given_back(model, _made(_core.extract(_opened(model)._held, list(inputs), list(outputs))))
+    opened = _opened(model)
+    return given_back(model, _made(_core.extract(opened._held, list(inputs), list(outputs)), opened))
 
 
 def merge(first: ModelSource, second: ModelSource, connections: Mapping[str, str] | Sequence[tuple[str, str]], *,
           first_prefix: str = "", second_prefix: str = "", outputs: Sequence[str] = ()) -> Any:
     """Two models as one: outputs of the first feed inputs of the second, by their names."""
-    pairs = [(one, other) for one, other in (connections.items() if isinstance(connections, Mapping) else connections)]
-    held = _core.merge(_opened(first)._held, _opened(second)._held, pairs, first_prefix, second_prefix, list(outputs))
-    return given_back(first, _made(held))
+    pairs = [(left, right) for left, right in (connections.items() if isinstance(connections, Mapping) else connections)]
+    one, other = _opened(first), _opened(second)
+    held = _core.merge(one._held, other._held, pairs, first_prefix, second_prefix, list(outputs))
+    return given_back(first, _made(held, one, other))
 
 
 def rename(model: ModelSource, *, values: Mapping[str, str] | None = None, nodes: Mapping[str, str] | None = None,
            dimensions: Mapping[str, str] | None = None, functions: Mapping[str, str] | None = None, prefix: str = "") -> Any:
     """With other names, wherever they occur; then `prefix` before those of all values and nodes."""
-    held = _core.rename(_opened(model)._held, dict(values or {}), dict(nodes or {}), dict(dimensions or {}), dict(functions or {}),
+    opened = _opened(model)
+    held = _core.rename(opened._held, dict(values or {}), dict(nodes or {}), dict(dimensions or {}), dict(functions or {}),
                         prefix)
-    return given_back(model, _made(held))
+    return given_back(model, _made(held, opened))
 
 
 def diff(first: ModelSource, second: ModelSource, *, relative: float = 0.0, absolute: float = 0.0, weights: bool = True,

@@ -91,4 +91,4 @@ def make_trainable(model: ModelSource, *, loss: str = "softmax-cross-entropy", o
     made, told = _core.make_trainable(opened._held, options)
     if report is not None:
         report(TrainableReport(*told))
-    return Model._of(made)
+    return Model._of(made, opened)

@@ -42,7 +42,8 @@ class TrainingSession(_core.TrainingSession):
                  seed: int | None = None, **load_options: Any):
         if load_options or not isinstance(model, Model):
             model = Model(model, **load_options)
-        self._options = dict(zip(_OPTIONS, (threads, reference, fuse, exact, seed)))
+        self._options: dict[str, Any] = dict(zip(_OPTIONS, (threads, reference, fuse, exact, seed)))
+        self._operators = model._options.get("operators", ())  # which the engine alone does not keep
         super().__init__(model._held, with_options(_core.TrainingOptions(), self._options))
 
     # --- what it is ---------------------------------------------------------------------------

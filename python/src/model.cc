@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "errors.h"
+#include "operators.h"
 #include "owner.h"
 #include "sardonyx/passes.h"
 
@@ -42,6 +44,7 @@ struct LoadArguments {
   std::vector<std::string> libraries;
   int64_t memory_limit = 0;
   bool load_external_data = true;
+  std::shared_ptr<CustomOperators> operators;
   nb::object listener = nb::none();
 };
 
@@ -54,6 +57,7 @@ LoadOptions options_of(LoadArguments arguments, const std::shared_ptr<WarningBox
   options.libraries = std::move(arguments.libraries);
   options.memory_limit = arguments.memory_limit;
   options.load_external_data = arguments.load_external_data;
+  options.custom_operators = arguments.operators;
   options.warn = [box](const Warning& warning) { box->put(warning); };
   return options;
 }
@@ -102,6 +106,14 @@ void bind_models(nb::module_& module) {
       .def_rw("libraries", &LoadArguments::libraries)
       .def_rw("memory_limit", &LoadArguments::memory_limit)
       .def_rw("load_external_data", &LoadArguments::load_external_data)
+      .def(
+          "add_operator",
+          [](LoadArguments& arguments, const std::string& domain, const std::string& signature,
+             nb::handle object) {
+            if (!arguments.operators) arguments.operators = std::make_shared<CustomOperators>();
+            add_operator(*arguments.operators, domain, signature, object);
+          },
+          nb::arg("domain"), nb::arg("signature"), nb::arg("operator"))
       .def_rw("listener", &LoadArguments::listener, nb::arg().none());
   nb::class_<HeldModel>(module, "Model", "A model, read and ready to make sessions of.")
       .def_static("from_file", &load_file, nb::arg("path"), nb::arg("options"))

@@ -46,5 +46,6 @@ void bind_tools(nanobind::module_& module);
 void bind_training(nanobind::module_& module);
 void bind_fit(nanobind::module_& module);
 void bind_trainable(nanobind::module_& module);
+void bind_operators(nanobind::module_& module);
 
 }  // namespace sardonyx::python

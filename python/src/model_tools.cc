@@ -198,6 +198,29 @@ HeldModel renamed(const HeldModel& held, const std::map<std::string, std::string
   return beside(held, unlocked([&] { return rename(held.model, renaming); }));
 }
 
+struct TooLarge {};
+
+// Of at most `max_bytes` bytes; None: it would be larger.
+nb::object drawing_of(const HeldModel& held, const std::string& form, size_t max_bytes) {
+  const auto named = drawing_form_of("drawing." + form);
+  if (!named) refuse("there is no form '" + form + "' of a drawing; they are svg and dot");
+  std::string drawn;
+  try {
+    unlocked([&] {
+      held.model.draw(
+          [&](std::string_view piece) {
+            if (piece.size() > max_bytes - drawn.size()) throw TooLarge();
+            drawn += piece;
+          },
+          *named);
+      return 0;
+    });
+  } catch (const TooLarge&) {
+    return nb::none();
+  }
+  return text(drawn);
+}
+
 nb::object differences(const HeldModel& first, const HeldModel& second, double relative,
                        double absolute, bool weights, bool annotations) {
   DiffOptions options;
@@ -265,6 +288,7 @@ void bind_tools(nb::module_& module) {
   module.def("model_bytes", &bytes_of);
   module.def("model_text", &text_of, nb::arg("model"), nb::arg("max_elements").none(),
              nb::arg("annotations"));
+  module.def("model_drawing", &drawing_of, nb::arg("model"), nb::arg("form"), nb::arg("max_bytes"));
   module.def("save_model", &save, nb::arg("model"), nb::arg("path"), nb::arg("external_data"),
              nb::arg("threshold"), nb::arg("embed"), nb::arg("checksum"), nb::arg("trusted_folder"),
              nb::arg("form").none());
@@ -274,6 +298,7 @@ void bind_tools(nb::module_& module) {
   module.def("declared_outputs",
              [](const HeldModel& held) { return declared(held.model.graph().outputs()); });
   module.def("model_nodes", &nodes);
+  module.def("node_count", [](const HeldModel& held) { return held.model.graph().nodes().size(); });
   module.def("initializer_names", &initializer_names);
   module.def("initializer", &initializer);
   module.def(

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "async_runs.h"
 #include "convert.h"
 #include "errors.h"
 #include "interrupt.h"
@@ -83,7 +84,17 @@ void RunningSession::refuse_names(PyObject* feeds) const {
   refuse("an input is given twice");
 }
 
-void RunningSession::take_dict(PyObject* feeds, std::vector<Value>& values, nb::list& made) const {
+Value RunningSession::taken(nb::handle object, size_t i, nb::list* made) const {
+  const ValueDescription& input = descriptions_.inputs[i];
+  try {
+    return made != nullptr ? borrowed_value_from(object, wanted_of(input), *made)
+                           : value_from(object, wanted_of(input));
+  } catch (const Error& error) {
+    throw error.within("input '" + input.name + "'");
+  }
+}
+
+void RunningSession::take_dict(PyObject* feeds, std::vector<Value>& values, nb::list* made) const {
   Py_ssize_t found = 0;
   for (size_t i = 0; i < input_names_.size(); ++i) {
     PyObject* item = PyDict_GetItemWithError(feeds, input_names_[i].ptr());
@@ -92,23 +103,19 @@ void RunningSession::take_dict(PyObject* feeds, std::vector<Value>& values, nb::
       continue;
     }
     ++found;
-    try {
-      values[i] = borrowed_value_from(item, wanted_of(descriptions_.inputs[i]), made);
-    } catch (const Error& error) {
-      throw error.within("input '" + descriptions_.inputs[i].name + "'");
-    }
+    values[i] = taken(item, i, made);
   }
   if (found != PyDict_Size(feeds)) refuse_names(feeds);
 }
 
 void RunningSession::take_inputs(nb::handle inputs, std::vector<Value>& values,
-                                 nb::list& made) const {
+                                 nb::list* made) const {
   values.resize(input_names_.size());
   if (PyDict_Check(inputs.ptr())) return take_dict(inputs.ptr(), values, made);
   if (nb::hasattr(inputs, "keys")) {  // any other mapping
     nb::dict plain;
     for (nb::handle key : inputs.attr("keys")()) plain[key] = inputs[key];
-    made.append(plain);
+    if (made != nullptr) made->append(plain);
     return take_dict(plain.ptr(), values, made);
   }
   if (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr()))
@@ -118,14 +125,19 @@ void RunningSession::take_inputs(nb::handle inputs, std::vector<Value>& values,
   if (count > values.size())
     refuse(std::to_string(count) + " inputs were given, and the model has " +
            std::to_string(values.size()));
-  for (size_t i = 0; i < count; ++i) {
-    nb::object item = inputs[i];
-    try {
-      values[i] = borrowed_value_from(item, wanted_of(descriptions_.inputs[i]), made);
-    } catch (const Error& error) {
-      throw error.within("input '" + descriptions_.inputs[i].name + "'");
-    }
+  for (size_t i = 0; i < count; ++i) values[i] = taken(nb::object(inputs[i]), i, made);
+}
+
+RunOptions RunningSession::run_options(const RunArguments& arguments) const {
+  RunOptions options;
+  options.cancel = arguments.cancel != nullptr ? &arguments.cancel->wanted : nullptr;
+  if (arguments.memory_limit > 0) options.memory_limit = arguments.memory_limit;
+  options.profile = arguments.profile;
+  if (arguments.timeout) {
+    options.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(*arguments.timeout));
   }
+  return options;
 }
 
 std::vector<Value> RunningSession::run(nb::handle inputs, const RunArguments& arguments) {
@@ -138,7 +150,7 @@ void RunningSession::run_into(nb::handle inputs, std::vector<Value>& outputs,
                               const RunArguments& arguments) {
   std::vector<Value> values;
   nb::list made;
-  take_inputs(inputs, values, made);
+  take_inputs(inputs, values, &made);
   run_values(values, outputs, arguments);
   model_.tell();
 }
@@ -156,16 +168,9 @@ void RunningSession::run_values(const std::vector<Value>& inputs, std::vector<Va
 bool RunningSession::run_once(const std::vector<Value>& inputs, std::vector<Value>& outputs,
                               const RunArguments& arguments) {
   Session& running = session();
-  RunOptions options;
   std::atomic<bool> own{false};
-  options.cancel = arguments.cancel != nullptr ? &arguments.cancel->wanted : nullptr;
-  if (arguments.memory_limit > 0) options.memory_limit = arguments.memory_limit;
-  options.profile = arguments.profile;
   const auto begin = Clock::now();
-  if (arguments.timeout) {
-    options.deadline = begin + std::chrono::duration_cast<Clock::duration>(
-                                   std::chrono::duration<double>(*arguments.timeout));
-  }
+  RunOptions options = run_options(arguments);
   const bool guarded = last_nanoseconds_.load(std::memory_order_relaxed) >= worth_interrupting;
   std::optional<Interruptible> interruptible;
   const bool wanted_before = options.cancel != nullptr && options.cancel->load();
@@ -179,6 +184,7 @@ bool RunningSession::run_once(const std::vector<Value>& inputs, std::vector<Valu
     const nb::gil_scoped_release unlocked;
     running.run(std::span<const Value>(inputs), std::span<Value>(outputs), options);
   } catch (const Error& error) {
+    throw_if_beyond_exceptions(error);
     if (error.code() != ErrorCode::cancelled || !interruptible || !interruptible->was_interrupted())
       throw;
     if (arguments.cancel != nullptr) {
@@ -189,7 +195,40 @@ bool RunningSession::run_once(const std::vector<Value>& inputs, std::vector<Valu
   }
   const auto took = std::chrono::nanoseconds(Clock::now() - begin).count();
   last_nanoseconds_.store(took, std::memory_order_relaxed);
+  forget_remembered();
   return true;
+}
+
+void RunningSession::run_async(nb::handle inputs, RunArguments arguments, nb::object callback,
+                               nb::object keep, AsObject as_object) {
+  std::vector<Value> values;
+  take_inputs(inputs, values, nullptr);
+  std::vector<NamedValue> named;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].kind() != Value::Kind::none)
+      named.emplace_back(descriptions_.inputs[i].name, std::move(values[i]));
+  }
+  Session& running = session();
+  auto begun = std::make_shared<AsyncRun>(arguments.cancel, std::move(callback), std::move(keep));
+  RunOptions options = run_options(arguments);
+  options.cancel = begun->flag();
+  auto finish = [this, begun, as_object](std::vector<Value> outputs,
+                                         const std::exception_ptr& error) {
+    const nb::gil_scoped_acquire lock;
+    nb::object made = nb::none(), exception = nb::none();
+    try {
+      if (error) std::rethrow_exception(error);
+      made = as_object(*this, std::move(outputs));
+      model_.tell();
+    } catch (...) {
+      made = nb::none();
+      exception = exception_of(std::current_exception());
+    }
+    forget_remembered();
+    begun->end(made, exception);
+  };
+  const nb::gil_scoped_release unlocked;
+  running.run_async(std::move(named), std::move(finish), options);
 }
 
 }  // namespace sardonyx::python

@@ -52,11 +52,21 @@ class RunningSession {
   std::vector<Value> run(nb::handle inputs, const RunArguments& arguments);
   // Into `outputs`, as Session::run of spans.
   void run_into(nb::handle inputs, std::vector<Value>& outputs, const RunArguments& arguments);
+  // Begins a run on a thread of the session's and returns. `callback` is called there with what
+  // `as_object` makes of the outputs and None, or with None and the exception. `keep` lives until
+  // then: this session's object, and what `arguments` point to.
+  using AsObject = nb::object (*)(const RunningSession& session, std::vector<Value>&& outputs);
+  void run_async(nb::handle inputs, RunArguments arguments, nb::object callback, nb::object keep,
+                 AsObject as_object);
   nb::handle output_name(size_t i) const { return output_names_[i]; }
 
  private:
-  void take_inputs(nb::handle inputs, std::vector<Value>& values, nb::list& made) const;
-  void take_dict(PyObject* feeds, std::vector<Value>& values, nb::list& made) const;
+  // Inputs are borrowed for the time of the call, and what had to be made for them goes to `made`;
+  // without it they are kept by what keeps the values.
+  void take_inputs(nb::handle inputs, std::vector<Value>& values, nb::list* made) const;
+  void take_dict(PyObject* feeds, std::vector<Value>& values, nb::list* made) const;
+  Value taken(nb::handle object, size_t i, nb::list* made) const;
+  RunOptions run_options(const RunArguments& arguments) const;
   [[noreturn]] void refuse_names(PyObject* feeds) const;
   void run_values(const std::vector<Value>& inputs, std::vector<Value>& outputs,
                   const RunArguments& arguments);

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "async_runs.h"
 #include "convert.h"
 #include "errors.h"
 #include "held_value.h"
@@ -159,6 +160,26 @@ nb::list run_values(RunningSession& session, nb::handle inputs, nb::dict outputs
   return made;
 }
 
+nb::object all_by_name(const RunningSession& session, std::vector<Value>&& values) {
+  return objects_by_name(session, std::move(values));
+}
+
+nb::object all_in_order(const RunningSession&, std::vector<Value>&& values) {
+  return objects_in_order(std::move(values));
+}
+
+// As run(), on a thread of the session's.
+void run_async(nb::handle self, nb::handle inputs, nb::handle callback, nb::handle cancel,
+               std::optional<double> timeout, int64_t memory_limit, nb::handle profile) {
+  auto& session = nb::cast<RunningSession&>(self);
+  const RunArguments arguments =
+      run_arguments(nb::cast<Cancel*>(cancel), timeout, memory_limit, nb::cast<Profile*>(profile));
+  const bool in_order = PyList_Check(inputs.ptr()) || PyTuple_Check(inputs.ptr());
+  session.run_async(inputs, arguments, nb::borrow(callback),
+                    nb::make_tuple(nb::borrow(self), nb::borrow(cancel), nb::borrow(profile)),
+                    in_order ? &all_in_order : &all_by_name);
+}
+
 constexpr const char* run_text =
     "Outputs as a dict for inputs by name, as a list for inputs in the model's order.\n\n"
     "Arrays are read where they lie, for the time of the call; lists and numbers take the "
@@ -169,6 +190,15 @@ constexpr const char* run_text =
     "Raises BadInputError, RunFailedError, CancelledError, OutOfMemoryError; KeyboardInterrupt "
     "stops\n"
     "the run.";
+
+// A run that waits for the interpreter's lock, to call an operator in Python, may hold what this
+// waits for.
+template <class Ask>
+auto without_lock(RunningSession& session, Ask&& ask) {
+  Session& asked = session.session();
+  const nb::gil_scoped_release unlocked;
+  return ask(asked);
+}
 
 }  // namespace
 
@@ -196,6 +226,7 @@ void bind_sessions(nb::module_& module) {
     return lines;
   });
   remember_main_thread();
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&finish_async_runs));
   nb::class_<Cancel>(module, "Cancel", "Stops the runs that have it, from any thread.")
       .def(nb::init<>())
       .def("set", [](Cancel& cancel) { cancel.wanted = true; })
@@ -232,13 +263,24 @@ void bind_sessions(nb::module_& module) {
            nb::arg("profile").none() = nb::none(), run_text)
       .def("run_list", &run_list, nb::arg("names").none(), nb::arg("inputs"),
            nb::arg("cancel").none() = nb::none(), nb::arg("profile").none() = nb::none())
+      .def("_run_async", &run_async, nb::arg("inputs"), nb::arg("callback"),
+           nb::arg("cancel").none() = nb::none(), nb::arg("timeout").none() = nb::none(),
+           nb::arg("memory_limit") = 0, nb::arg("profile").none() = nb::none())
       .def("run_values", &run_values, nb::arg("inputs"), nb::arg("outputs"),
            nb::arg("cancel").none() = nb::none(), nb::arg("profile").none() = nb::none())
       .def_prop_ro("_inputs", [](const RunningSession& s) { return described(s.inputs()); })
       .def_prop_ro("_outputs", [](const RunningSession& s) { return described(s.outputs()); })
-      .def("_steps", [](RunningSession& s) { return described(s.session().steps()); })
-      .def_prop_ro("packed_bytes", [](RunningSession& s) { return s.session().packed_bytes(); })
-      .def_prop_ro("arena_bytes", [](RunningSession& s) { return s.session().arena_bytes(); });
+      .def("_steps",
+           [](RunningSession& s) {
+             return described(without_lock(s, [](Session& of) { return of.steps(); }));
+           })
+      .def_prop_ro("packed_bytes",
+                   [](RunningSession& s) {
+                     return without_lock(s, [](Session& of) { return of.packed_bytes(); });
+                   })
+      .def_prop_ro("arena_bytes", [](RunningSession& s) {
+        return without_lock(s, [](Session& of) { return of.arena_bytes(); });
+      });
 }
 
 }  // namespace sardonyx::python

@@ -2,6 +2,7 @@
 
 #include "ir/model.h"
 #include "schema/schema.h"
+#include "session/custom.h"
 
 namespace sardonyx {
 namespace {
@@ -84,6 +85,14 @@ std::vector<std::string_view> operator_names(std::string_view domain) {
 std::vector<OperatorSignature> operator_versions(std::string_view domain, std::string_view name) {
   std::vector<OperatorSignature> versions;
   for (const schema::Signature& one : schema::versions(domain, name))
+    versions.push_back(signature(one));
+  return versions;
+}
+
+std::vector<OperatorSignature> operator_versions(const CustomOperators& operators,
+                                                 std::string_view domain, std::string_view name) {
+  std::vector<OperatorSignature> versions;
+  for (const schema::Signature& one : operators.implementation().table.versions(domain, name))
     versions.push_back(signature(one));
   return versions;
 }

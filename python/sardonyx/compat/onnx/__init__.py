@@ -8,6 +8,7 @@ converted and saved by their paths.
 
 from . import (backend, checker, compose, external_data_helper, inliner, parser, printer, reference, shape_inference, utils,
                version_converter)
+from ._install import install, is_installed, uninstall
 
-__all__ = ["backend", "checker", "compose", "external_data_helper", "inliner", "parser", "printer", "reference", "shape_inference",
-           "utils", "version_converter"]
+__all__ = ["backend", "checker", "compose", "external_data_helper", "inliner", "install", "is_installed", "parser", "printer",
+           "reference", "shape_inference", "uninstall", "utils", "version_converter"]

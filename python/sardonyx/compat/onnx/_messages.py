@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx
 from onnx import helper
 
-IR_VERSION = 13
+from ..._model import Model
+
+IR_VERSION = int(onnx.IR_VERSION)
 
 
 def newest_opset() -> int:
     return int(onnx.defs.onnx_opset_version())
 
 
-def model_of_graph(graph: Any, opset: int | None = None) -> Any:
-    return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", opset or newest_opset())])
+def require_message(message: Any, kind: type[Any]) -> None:
+    if not isinstance(message, kind):
+        raise TypeError(f"The proto message needs to be of type '{kind.__name__}'")
+
+
+def model_of_graph(graph: Any, opset: int | None = None, imports: Mapping[str, int] | None = None, ir_version: int = IR_VERSION,
+                   functions: Sequence[Any] = ()) -> Any:
+    """`imports`: versions by domain, in place of `opset` alone."""
+    versions = dict(imports) if imports is not None else {"": opset or newest_opset()}
+    model = onnx.ModelProto(ir_version=ir_version)
+    model.graph.CopyFrom(graph)
+    for domain, version in versions.items():
+        model.opset_import.add(domain=domain, version=version)
+    model.functions.extend(functions)
+    return model
 
 
 def model_of_node(node: Any, inputs: Sequence[Any], opset: int | None = None, outputs: Iterable[Any] | None = None) -> Any:
@@ -36,6 +51,10 @@ def model_of_node(node: Any, inputs: Sequence[Any], opset: int | None = None, ou
     made = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(types[i][0]), types[i][1]) if i < len(types)
             else onnx.ValueInfoProto(name=name) for i, name in enumerate(node.output) if name]
     return model_of_graph(helper.make_graph([node], "node", declared, made), opset)
+
+
+def message_of(model: Model) -> Any:
+    return onnx.ModelProto.FromString(model.to_bytes())
 
 
 def is_path(model: Any) -> bool:

@@ -18,3 +18,6 @@ def save_model(model: Any, path: str | os.PathLike[str], *, location: str | None
     """Writes a model, a message or a path, with tensors of `size_threshold` bytes and more in the file `location` beside it."""
     opened = Model(model) if isinstance(model, (str, os.PathLike)) else Model(model, folder=base_dir)
     opened.save(path, external_data=location or f"{os.path.basename(path)}.data", threshold=size_threshold, checksum=checksum)
+
+
+__all__ = ["load_external_data_for_model"]

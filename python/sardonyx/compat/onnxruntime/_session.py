@@ -21,7 +21,7 @@ from ..._session import Session as Engine
 from ..._session import ValueInfo, pack
 from . import _state
 from ._binding import IOBinding
-from ._exceptions import InvalidArgument, error, raise_running, while_loading
+from ._exceptions import Fail, InvalidArgument, error, raise_running, while_loading, while_running
 from ._metadata import ModelMetadata, NodeArg, node_arg, read_metadata
 from ._options import RunOptions, SessionOptions
 from ._values import OrtMemoryInfo, OrtValue
@@ -185,19 +185,25 @@ class Session:
     def run_async(self, output_names: Sequence[str] | None, input_feed: dict[str, Any],
                   callback: Callable[[list[Any], Any, str], Any], user_data: Any, run_options: RunOptions | None = None) -> None:
         """Returns at once; `callback` is called with the results, `user_data` and "", or with [], `user_data` and what went
-        wrong, on a thread of its own."""
+        wrong, on a thread of the session."""
         self._require_inputs(list(input_feed))
+        names = list(output_names or self._output_names)
+        feeds = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
+        for name in names:
+            if name not in self._output_names:
+                raise error(InvalidArgument, f"Invalid output name:{name}")
 
-        def work() -> None:
-            results: list[Any] = []
-            failure = ""
-            try:
-                results = self.run(output_names, input_feed, run_options)
-            except Exception as found:
-                failure = str(found)
-            callback(results, user_data, failure)
+        def done(outputs: Any, found: BaseException | None) -> None:
+            if found is None:
+                callback([outputs[name] for name in names], user_data, "")
+            else:
+                callback([], user_data, str(while_running(found) if isinstance(found, _errors.Error) else found))
 
-        _state.executor().submit(work)
+        cancel = run_options._cancel if run_options is not None else None
+        try:
+            self._sess._run_async(feeds, done, cancel, profile=self._profile)
+        except _errors.Error as refused:
+            self._refuse(refused, output_names, feeds)
 
     def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: dict[str, OrtValue],
                             run_options: RunOptions | None = None) -> list[OrtValue]:
@@ -226,11 +232,11 @@ class Session:
         cancel = run_options._cancel if run_options is not None else None
         for name in iobinding._outputs:
             if name not in self._output_names:
-                raise error(InvalidArgument, f"Invalid output name:{name}")
+                raise RuntimeError(f"Error in execution: Invalid output name: {name}")
         try:
             iobinding._run(self._sess, cancel, self._profile)
         except _errors.Error as found:
-            raise_running(found)
+            raise RuntimeError(f"Error in execution: {found}") from found
 
     def _bound_value(self, name: str, array: Any) -> Any:
         declared = self._sess.inputs[self._input_names.index(name)]
@@ -306,7 +312,13 @@ class InferenceSession(Session):
         if sess_options is not None and not isinstance(sess_options, SessionOptions):
             raise TypeError(f"sess_options is a SessionOptions, and {type(sess_options).__name__} was given")
         self._sess_options = self._sess_options_initial = sess_options if sess_options is not None else SessionOptions()
-        self.set_providers(providers, provider_options)
+        try:
+            self.set_providers(providers, provider_options)
+        except (ValueError, RuntimeError) as found:
+            if not self._enable_fallback or not isinstance(providers, collections.abc.Sequence):
+                raise
+            warnings.warn(f"{found}; falling back to {self._fallback_providers}", stacklevel=2)
+            self.set_providers(self._fallback_providers)
         self._make(kwargs)
 
     def _make(self, kwargs: dict[str, Any]) -> None:
@@ -320,6 +332,8 @@ class InferenceSession(Session):
         libraries = chosen.pop("libraries")
         folder = options._config.get("session.model_external_initializers_file_folder_path", "")
         model = None
+        if self._model_path is None and not self._model_bytes:
+            raise error(InvalidArgument, "No graph was found in the protobuf.")
         try:
             files = {name: options._config[key] for name, key in _PACKED_FILES.items() if options._config.get(key)}
             model = Model(self._model_path if self._model_path is not None else self._model_bytes or b"",
@@ -330,6 +344,8 @@ class InferenceSession(Session):
             if sizes:
                 self._sess = Engine(model, seed=_state.seed(), dimensions=sizes, **files, **chosen)
         except _errors.Error as found:
+            if any(found.location.startswith(one) for one in libraries):
+                raise error(Fail, f"Failed to load library {found}") from found
             raise while_loading(found, self._model_path, was_read=model is not None) from found
         self._describe()
         self._save_optimized()

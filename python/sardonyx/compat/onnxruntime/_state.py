@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 PROVIDER = "CPUExecutionProvider"
-_executor: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
 _seed = 0
 
 
@@ -80,16 +74,6 @@ def disable_telemetry_events() -> None:
 
 def enable_telemetry_events() -> None:
     """Nothing is ever sent."""
-
-
-def executor() -> ThreadPoolExecutor:
-    global _executor
-    from concurrent.futures import ThreadPoolExecutor
-
-    with _lock:
-        if _executor is None:
-            _executor = ThreadPoolExecutor(thread_name_prefix="sardonyx")
-        return _executor
 
 
 def set_global_thread_pool_sizes(intra_op: int, inter_op: int) -> None:

@@ -68,7 +68,7 @@ class OrtArenaCfg:
     """Sardonyx has no arena to configure; the numbers are kept."""
 
     def __init__(self, *arguments: Any):
-        options = dict(arguments[0]) if len(arguments) == 1 else dict(zip(
+        options: dict[str, Any] = dict(arguments[0]) if len(arguments) == 1 else dict(zip(
             ("max_mem", "arena_extend_strategy", "initial_chunk_size_bytes", "max_dead_bytes_per_chunk"), arguments))
         self.max_mem = options.get("max_mem", 0)
         self.arena_extend_strategy = options.get("arena_extend_strategy", -1)
@@ -122,7 +122,8 @@ def element_name(element_type: Any) -> str:
     """Of what onnxruntime takes for one: a type of numpy, or a number of TensorProto.DataType."""
     if isinstance(element_type, (int, np.integer)) and not isinstance(element_type, bool):
         return _core.element_type_name(int(element_type))
-    return _core.element_type_of(np.dtype(element_type))
+    dtype: Any = element_type
+    return _core.element_type_of(np.dtype(dtype))
 
 
 class OrtValue:
