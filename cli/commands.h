@@ -34,6 +34,7 @@ void add_extract(CLI::App& app, Action& action);
 void add_merge(CLI::App& app, Action& action);
 void add_rename(CLI::App& app, Action& action);
 void add_edit(CLI::App& app, Action& action);
+void add_pack(CLI::App& app, Action& action);
 void add_opset(CLI::App& app, Action& action);
 void add_make_trainable(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);

@@ -45,6 +45,15 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
                    "Refuse a model that breaks a rule, also where it is clear what it means");
   add_renamed_flag(command, "--prepack", "--pack-early", options.prepack,
                    "Pack all weights before the first run, which otherwise does it on its way");
+  command
+      .add_option("--packed", options.packed,
+                  "Take packed weights from this file, which `sardonyx pack` has made of the model")
+      ->type_name("FILE.sdx");
+  command
+      .add_option("--cache-folder", options.cache_folder,
+                  "Keep packed weights in files of this folder, for the next time")
+      ->check(not_empty())
+      ->type_name("DIR");
 }
 
 Model load_model(const LoadingOptions& options) {
@@ -74,6 +83,8 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
   session_options.exact = options.exact;
   session_options.assume_inference = options.assume_inference;
   session_options.prepack = options.prepack;
+  session_options.packed = options.packed;
+  session_options.cache_folder = options.cache_folder;
   session_options.seed = options.seed;
   session_options.all_outputs = all_outputs;
   const double start = now_ms();

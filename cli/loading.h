@@ -21,6 +21,7 @@ struct LoadingOptions {
   bool exact = false;
   bool assume_inference = false;
   bool prepack = false;
+  std::string packed, cache_folder;  // of packed weights; empty: none
   bool strict_model = false;
   uint64_t seed = 0;  // of random operators without one
 };

@@ -87,14 +87,23 @@ struct Command {
 };
 
 constexpr Command commands[] = {
-    {"run", add_run},         {"check", add_check},
-    {"info", add_info},       {"infer", add_infer},
-    {"show", add_show},       {"explain", add_explain},
-    {"bench", add_bench},     {"profile", add_profile},
-    {"convert", add_convert}, {"diff", add_diff},
-    {"extract", add_extract}, {"merge", add_merge},
-    {"rename", add_rename},   {"edit", add_edit},
-    {"opset", add_opset},     {"make-trainable", add_make_trainable},
+    {"run", add_run},
+    {"check", add_check},
+    {"info", add_info},
+    {"infer", add_infer},
+    {"show", add_show},
+    {"explain", add_explain},
+    {"bench", add_bench},
+    {"profile", add_profile},
+    {"convert", add_convert},
+    {"diff", add_diff},
+    {"extract", add_extract},
+    {"merge", add_merge},
+    {"rename", add_rename},
+    {"edit", add_edit},
+    {"pack", add_pack},
+    {"opset", add_opset},
+    {"make-trainable", add_make_trainable},
     {"train", add_train},
 };
 

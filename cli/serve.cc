@@ -36,14 +36,16 @@ class Server {
  public:
   json answer(const std::string& command, const std::string& rest) {
     if (command == "load" || command == "load-plain") return load_model(rest, command != "load");
+    if (command == "packed") return take_packed(rest);
     if (command == "inputs") return read_inputs(rest);
     if (command == "run") return run(rest);
     if (command == "outputs") return write_outputs(rest);
     if (command == "memory")
       return {{"peak_mb", process_megabytes("VmHWM")}, {"base_mb", base_mb_}};
-    fail(ErrorCode::bad_input,
-         "unknown command '{}'; known: load, load-plain, inputs, run, outputs, memory, quit",
-         command);
+    fail(
+        ErrorCode::bad_input,
+        "unknown command '{}'; known: load, load-plain, packed, inputs, run, outputs, memory, quit",
+        command);
   }
 
  private:
@@ -52,6 +54,7 @@ class Server {
     if (blank == std::string::npos) fail(ErrorCode::bad_input, "expected: load MODEL THREADS");
     LoadingOptions options;
     options.reference = plain;
+    options.packed = packed_;
     options.model = rest.substr(0, blank);
     options.threads = number_from(std::string_view(rest).substr(blank + 1));
     loaded_.reset();
@@ -60,6 +63,12 @@ class Server {
     base_mb_ = process_megabytes("VmRSS");
     loaded_.emplace(load(options));
     return {{"create_ms", loaded_->milliseconds}};
+  }
+
+  // Models that are loaded from now on take their packed weights from this file; "": from none.
+  json take_packed(const std::string& path) {
+    packed_ = path;
+    return json::object();
   }
 
   const Session& session() const {
@@ -110,6 +119,7 @@ class Server {
   }
 
   std::optional<Loaded> loaded_;
+  std::string packed_;
   std::vector<Value> inputs_, outputs_;
   double base_mb_ = 0;
 };

@@ -1,0 +1,114 @@
+// sardonyx pack
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "arguments.h"
+#include "commands.h"
+#include "fail.h"
+#include "loading.h"
+#include "sardonyx/packing.h"
+#include "sardonyx/text.h"
+#include "terminal.h"
+
+namespace sardonyx::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+constexpr size_t shown_differences = 20;
+
+struct PackCommand {
+  LoadingOptions loading;
+  std::string output;
+  bool verify = false, as_json = false;
+
+  int run() const;
+
+ private:
+  SessionOptions session_options() const;
+  int write(const Model& model) const;
+  int compare(const Model& model) const;
+};
+
+SessionOptions PackCommand::session_options() const {
+  SessionOptions options;
+  options.threads = loading.threads;
+  options.exact = loading.exact;
+  options.assume_inference = loading.assume_inference;
+  return options;
+}
+
+int PackCommand::write(const Model& model) const {
+  PackedModel packed;
+  {
+    const Progress progress("packing " + loading.model);
+    packed = pack_model(model, output, session_options());
+  }
+  if (as_json) {
+    emit_json({{"model", loading.model},
+               {"output", output},
+               {"forms", packed.forms},
+               {"bytes", packed.bytes}});
+  } else {
+    emit(fmt::format("{}: {} packed weights, {} bytes\n", printable(output), packed.forms,
+                     packed.bytes));
+  }
+  return ok;
+}
+
+int PackCommand::compare(const Model& model) const {
+  PackedComparison comparison;
+  {
+    const Progress progress("verifying " + output);
+    comparison = compare_packed(model, output, session_options());
+  }
+  const auto& differences = comparison.differences;
+  if (as_json) {
+    json report = {{"model", loading.model},
+                   {"output", output},
+                   {"forms", comparison.forms},
+                   {"differences", json::array()}};
+    for (const PackedDifference& one : differences)
+      report["differences"].push_back({{"form", one.form}, {"what", one.what}});
+    emit_json(report);
+  } else {
+    std::string text;
+    for (size_t i = 0; i < std::min(differences.size(), shown_differences); ++i)
+      text += fmt::format("{}: {}\n", differences[i].form, differences[i].what);
+    if (differences.size() > shown_differences)
+      text += fmt::format("and {} more\n", differences.size() - shown_differences);
+    text += fmt::format("{}: {} of {} packed weights are what packing gives\n", printable(output),
+                        comparison.forms - differences.size(), comparison.forms);
+    emit(text);
+  }
+  return differences.empty() ? ok : findings;
+}
+
+int PackCommand::run() const {
+  if (!output.ends_with(".sdx"))
+    throw UsageError(fmt::format("--output {}: files of packed weights end in .sdx", output));
+  if (loading.reference) throw UsageError("reference runs pack no weights");
+  name_mapped_file(loading.model);
+  const Model model = load_model(loading);
+  return verify ? compare(model) : write(model);
+}
+
+}  // namespace
+
+void add_pack(CLI::App& app, Action& action) {
+  auto command = std::make_shared<PackCommand>();
+  CLI::App* pack = app.add_subcommand(
+      "pack", "Write a model's weights as this processor's kernels read them, for --packed");
+  add_loading_options(*pack, command->loading);
+  for (const char* name : {"--prepack", "--reference", "--packed", "--cache-folder"})
+    pack->remove_option(pack->get_option(name));
+  pack->add_option("-o,--output", command->output, "The file to write, MODEL.sdx")
+      ->required()
+      ->type_name("FILE");
+  pack->add_flag("--verify", command->verify,
+                 "Write nothing: pack anew and compare all bytes with the file's");
+  pack->add_flag("--json", command->as_json, "Print JSON");
+  pack->callback([command, &action] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace sardonyx::cli
