@@ -60,10 +60,6 @@ struct sardonyx_model {
   sardonyx::Model model;
 };
 
-struct sardonyx_bytes {
-  std::string bytes;
-};
-
 struct sardonyx_threads {
   SARDONYX_TAG('t', 'h');
   sardonyx::Threads threads;
