@@ -5,12 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -120,6 +123,14 @@ CLI::Validator whole_number(int64_t least, int64_t most) {
 CLI::Validator not_empty() {
   const auto check = [](std::string& text) {
     return text.empty() ? std::string("needs a name; got an empty one") : std::string();
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  const auto check = [words = std::move(words)](std::string& text) {
+    if (std::ranges::find(words, text) != words.end()) return std::string();
+    return fmt::format("must be one of {}; got '{}'", fmt::join(words, ", "), printable(text));
   };
   return CLI::Validator(check, "");
 }

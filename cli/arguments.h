@@ -37,6 +37,8 @@ void warn_of_old_name(std::string_view name, std::string_view old_name);
 CLI::Validator whole_number(int64_t least = std::numeric_limits<int64_t>::min(),
                             int64_t most = std::numeric_limits<int64_t>::max());
 CLI::Validator not_empty();
+// Refuses all but these words. The option's type says what there is: "{bash,zsh,fish}".
+CLI::Validator one_of(std::vector<std::string> words);
 
 // The descriptor of this process that a path such as /dev/stdin or /dev/fd/3 names; nothing for
 // all other paths.

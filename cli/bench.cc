@@ -141,7 +141,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_loading_options(*bench, command->loading);
   bench->get_option("MODEL")->required(false);
   command->inputs.add_options(*bench);
-  bench->add_option("-n,--repeat", command->repeat, "Run so often; a second's worth without it")
+  bench->add_option("-n,--repeat", command->repeat, "How many runs; without it, one second of runs")
       ->check(whole_number(1, 1000000000))
       ->type_name("N");
   bench->add_flag("--probe", command->probe,

@@ -135,7 +135,8 @@ void add_check(CLI::App& app, Action& action) {
       "check", "Check models against the rules of the standard; exit 1 for errors");
   add_model_arguments(*check, "MODEL", command->models,
                       "The models; their external data is not needed but for --data");
-  check->add_flag("--strict", command->strict, "What real models often break is an error, too");
+  check->add_flag("--strict", command->strict,
+                  "Also make errors of rules that real models often break");
   check->add_flag("--unknown-domains", command->unknown_domains,
                   "Operators of domains that nobody defines are errors");
   check->add_option("--max", command->most, "List at most N findings of each severity (1000)")

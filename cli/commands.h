@@ -38,5 +38,7 @@ void add_pack(CLI::App& app, Action& action);
 void add_opset(CLI::App& app, Action& action);
 void add_make_trainable(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
+void add_help(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 
 }  // namespace sardonyx::cli

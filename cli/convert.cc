@@ -48,7 +48,7 @@ void add_convert(CLI::App& app, Action& action) {
   add_saving_options(*convert, command->saving);
   const auto opset = convert
                          ->add_option("--opset", command->upgrade.opset,
-                                      "Carry every node up to this version of ai.onnx")
+                                      "Upgrade every node to this version of ai.onnx")
                          ->check(whole_number(1))
                          ->type_name("N");
   convert

@@ -116,7 +116,8 @@ void add_diff(CLI::App& app, Action& action) {
   auto command = std::make_shared<DiffCommand>();
   CLI::App* diff = app.add_subcommand(
       "diff", "What distinguishes two models, or two runs; exit 1 where anything does");
-  add_model_argument(*diff, "FIRST", command->first, "A model, in any form, or what a run gave");
+  add_model_argument(*diff, "FIRST", command->first,
+                     "A model, in any form; with --run, the outputs of a run");
   add_model_argument(*diff, "SECOND", command->second, "Another");
   diff->add_flag("--run", command->runs,
                  "Compare values of runs, by their names: .npz files or folders of .npy and .pb");

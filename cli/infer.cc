@@ -177,7 +177,7 @@ void add_infer(CLI::App& app, Action& action) {
   add_library_option(*infer, command->libraries);
   infer->add_flag("--strict", command->strict,
                   "Declarations that contradict what is inferred are errors");
-  infer->add_flag("--all", command->all, "List the values that are known, too");
+  infer->add_flag("--all", command->all, "Also list the values that are known");
   infer->add_flag("--json", command->as_json, "One JSON object (docs/inference.md)");
   infer->callback([command, &action] { action = [command] { return command->run(); }; });
 }

@@ -36,15 +36,15 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
   add_operator_sets(command, options.operator_sets);
   add_library_option(command, options.libraries);
   add_renamed_flag(command, "--reference", "--plain", options.reference,
-                   "Node after node, without plan and fusion");
+                   "Reference execution: node after node, without plan and fusion");
   command.add_flag("--exact", options.exact, "No algorithm that trades accuracy for speed");
   command.add_flag(
       "--assume-inference", options.assume_inference,
       "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
   command.add_flag("--strict-model", options.strict_model,
-                   "Refuse a model that breaks a rule, also where it is clear what it means");
+                   "Refuse a model that breaks a rule, even where its meaning is clear");
   add_renamed_flag(command, "--prepack", "--pack-early", options.prepack,
-                   "Pack all weights before the first run, which otherwise does it on its way");
+                   "Pack all weights before the first run; otherwise the first run packs them");
   command
       .add_option("--packed", options.packed,
                   "Take packed weights from this file, which `sardonyx pack` has made of the model")

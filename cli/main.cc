@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +14,7 @@
 #include "failure.h"
 #include "loading.h"
 #include "memory.h"
-#include "sardonyx/about.h"
+#include "program.h"
 #include "sardonyx/error.h"
 #include "sardonyx/text.h"
 #include "terminal.h"
@@ -54,59 +53,6 @@ int fail_with(const Failure& failure, ReportForm form) {
   return failure.exit_code;
 }
 
-std::string version_text() {
-  const About a = about();
-  return fmt::format(
-      "sardonyx {}\nONNX {}: IR version {}, ai.onnx {}, ai.onnx.ml {}, ai.onnx.preview.training "
-      "{}; {} operators\n"
-      "kernels for {}; PNG and JPEG {}\n",
-      a.version, a.onnx_release, a.ir_version, a.opset, a.ml_opset, a.training_opset, a.operators,
-      a.instruction_set, a.images ? "yes" : "no");
-}
-
-constexpr const char* description =
-    "Reads, checks, explains and runs ONNX models.\n\n"
-    "  sardonyx run model.onnx --input x=x.npy            run it, print the outputs\n"
-    "  sardonyx run digits.onnx --input image=seven.png --labels labels.txt\n"
-    "  sardonyx run model.onnx --inputs test_data_set_0 --expect test_data_set_0\n"
-    "  sardonyx info model.onnx                           what is in it\n"
-    "  sardonyx infer model.onnx -o typed.onnx            type and shape of every value\n"
-    "  sardonyx check model.onnx --strict                 what is wrong with it\n"
-    "  sardonyx profile model.onnx --html profile.html    where its time goes\n"
-    "  sardonyx convert old.onnx new.onnx --opset 21      the same model in a newer opset\n"
-    "  sardonyx make-trainable model.onnx -o t.onnx       a training model of it\n"
-    "  sardonyx train t.onnx --data d.npz -o new.onnx     train it";
-
-constexpr const char* closing =
-    "Exit codes: 0 ok, 1 findings or mismatch, 2 usage, 3 unreadable, 4 invalid model,\n"
-    "5 unsupported, 6 bad input, 7 failure during the run.";
-
-struct Command {
-  std::string_view name;
-  void (*add)(CLI::App& app, Action& action);
-};
-
-constexpr Command commands[] = {
-    {"run", add_run},
-    {"check", add_check},
-    {"info", add_info},
-    {"infer", add_infer},
-    {"show", add_show},
-    {"explain", add_explain},
-    {"bench", add_bench},
-    {"profile", add_profile},
-    {"convert", add_convert},
-    {"diff", add_diff},
-    {"extract", add_extract},
-    {"merge", add_merge},
-    {"rename", add_rename},
-    {"edit", add_edit},
-    {"pack", add_pack},
-    {"opset", add_opset},
-    {"make-trainable", add_make_trainable},
-    {"train", add_train},
-};
-
 std::string did_you_mean(std::string_view text, const std::vector<std::string_view>& names) {
   const std::string_view close = closest(text, names);
   return close.empty() ? "" : fmt::format("; did you mean '{}'?", close);
@@ -117,13 +63,13 @@ std::string others_with(const std::string& option) {
   CLI::App app;
   Action unused;
   std::vector<std::string> names;
-  for (const Command& command : commands) {
+  for (const Command& command : all_commands()) {
     command.add(app, unused);
     if (app.get_subcommand(std::string(command.name))->get_option_no_throw(option) != nullptr)
       names.emplace_back(command.name);
   }
   if (names.empty()) return "";
-  return fmt::format("; it is an option of {}", listed(names, std::size(commands)));
+  return fmt::format("; it is an option of {}", listed(names, all_commands().size()));
 }
 
 // What was typed that means nothing, and what may have been meant; CLI11 says it of the rest.
@@ -143,11 +89,7 @@ std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseE
     return fmt::format("there is no option '{}'{}", printable(option),
                        others.empty() ? did_you_mean(option, names) : others);
   }
-  if (!extra.empty() && &app == &shown) {
-    for (const Command& command : commands) names.push_back(command.name);
-    return fmt::format("there is no command '{}'{}", printable(extra[0]),
-                       did_you_mean(extra[0], names));
-  }
+  if (!extra.empty() && &app == &shown) return no_such_command(extra[0]);
   if (!extra.empty()) {
     const bool takes_values = shown.get_option_no_throw("--random-inputs") != nullptr;
     return fmt::format("'{}' is one argument too many{}", printable(extra[0]),
@@ -179,24 +121,11 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error, ReportForm form) {
 }
 
 int run_program(int count, char** arguments) {
-  CLI::App app(description, "sardonyx");
-  app.set_version_flag(
-      "--version", [] { return version_text(); }, "What this program is, and exit");
-  app.set_help_flag("-h,--help", "This help, and exit");
-  app.require_subcommand(1);
+  CLI::App app;
   Action action;
-  // Declaring all commands takes longer than small models do: the one that is named is enough.
-  const std::string_view named = count > 1 ? arguments[1] : "";
-  const auto* only = std::ranges::find(commands, named, &Command::name);
-  for (const Command& command : commands) {
-    if (only == std::end(commands) || only == &command) command.add(app, action);
-  }
   std::string limit;
-  for (CLI::App* command : app.get_subcommands({})) {
-    command->footer(std::string(closing) + "\n");
-    add_memory_option(*command, limit);
-  }
-  app.footer(std::string(closing) + " 'sardonyx COMMAND --help' says more.\n");
+  const std::string_view named = count > 1 ? arguments[1] : "";
+  define_program(app, action, limit, named);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

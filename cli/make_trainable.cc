@@ -76,9 +76,8 @@ struct MakeTrainableCommand {
 
 void add_loss_options(CLI::App& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
-  make.add_option("--loss", command.loss,
-                  "softmax-cross-entropy, mse, l1, bce, bce-with-logits or huber")
-      ->type_name("NAME");
+  make.add_option("--loss", command.loss, "The loss (softmax-cross-entropy)")
+      ->type_name("{softmax-cross-entropy,mse,l1,bce,bce-with-logits,huber}");
   make.add_option("--output-name", o.output, "The output that the loss is of, if not the first")
       ->type_name("NAME");
   make.add_option("--class-axis", o.class_axis, "Where softmax-cross-entropy has its classes")
@@ -92,9 +91,8 @@ void add_loss_options(CLI::App& make, MakeTrainableCommand& command) {
 
 void add_optimizer_options(CLI::App& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
-  make.add_option("--optimizer", command.optimizer,
-                  "sgd, momentum, adam, adamw, adagrad, rmsprop or lamb")
-      ->type_name("NAME");
+  make.add_option("--optimizer", command.optimizer, "The rule of updates (adam)")
+      ->type_name("{sgd,momentum,adam,adamw,adagrad,rmsprop,lamb}");
   make.add_option("--learning-rate", o.learning_rate,
                   "0.001 for adam, adamw and lamb, 0.01 for others")
       ->type_name("X");
@@ -103,7 +101,7 @@ void add_optimizer_options(CLI::App& make, MakeTrainableCommand& command) {
   make.add_option("--beta1", o.beta1, "Of adam, adamw and lamb")->type_name("X");
   make.add_option("--beta2", o.beta2, "Of adam, adamw and lamb")->type_name("X");
   make.add_option("--smoothing", o.smoothing, "Of rmsprop")->type_name("X");
-  make.add_option("--epsilon", o.epsilon, "Added to what is divided by")->type_name("X");
+  make.add_option("--epsilon", o.epsilon, "Added to divisors")->type_name("X");
   make.add_option("--weight-decay", o.weight_decay, "Pulls weights to 0")->type_name("X");
   make.add_option("--schedule", command.schedule,
                   "constant, linear:STEPS, cosine:STEPS, step:STEPS:FACTOR or exponential:FACTOR")

@@ -109,10 +109,9 @@ double process_megabytes(std::string_view field) {
 
 void add_memory_option(CLI::App& command, std::string& limit) {
   command
-      .add_option(
-          "--memory-limit", limit,
-          "Most memory to use beside mapped files: bytes, or with K, M, G; or none. Without "
-          "it 4G, or what the size of the files justifies")
+      .add_option("--memory-limit", limit,
+                  "Limit of memory, mapped files apart: bytes, a number with K, M or G, or none. "
+                  "Without it 4G, or more where the files are large")
       ->type_name("SIZE");
 }
 

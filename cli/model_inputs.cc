@@ -69,22 +69,22 @@ void ModelInputs::add_options(CLI::App& command) {
       ->type_name("N");
   command
       .add_option("--scale", image_.scale,
-                  "Pictures: what pixels of 0 to 255 are multiplied with (1/255)")
+                  "Images: what pixels of 0 to 255 are multiplied by (1/255)")
       ->type_name("X");
   command
       .add_option("--mean", image_.mean,
-                  "Pictures: subtracted after that, one number or one for each channel")
+                  "Images: subtracted after that, one number or one for each channel")
       ->type_name("X[,X,X]")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_option("--std", image_.deviation, "Pictures: divided by at the end")
+  command.add_option("--std", image_.deviation, "Images: divided by at the end")
       ->type_name("X[,X,X]")
       ->delimiter(',')
       ->allow_extra_args(false);
   command
       .add_option("--image-layout", layout_,
-                  "Pictures: NCHW or NHWC, where the input's shape does not tell")
-      ->type_name("LAYOUT");
+                  "Images: the order of dimensions, where the input's shape does not tell")
+      ->type_name("{NCHW,NHWC}");
 }
 
 void ModelInputs::parse() {

@@ -93,7 +93,7 @@ void add_profile(CLI::App& app, Action& action) {
       "given are random");
   add_loading_options(*profile, command->loading);
   command->inputs.add_options(*profile);
-  profile->add_option("-n,--runs", command->runs, "Run so often; a second's worth without it")
+  profile->add_option("-n,--runs", command->runs, "How many runs; without it, one second of runs")
       ->check(whole_number(1, 1000000))
       ->type_name("N");
   profile->add_option("--html", command->html, "Write a page with tables, timeline and roofline")

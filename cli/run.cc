@@ -344,8 +344,8 @@ void add_run(CLI::App& app, Action& action) {
                   "Of --expect: allowed beside that (1e-4 of the expected RMS)")
       ->type_name("X");
   run->add_flag("--all-outputs", command->all_outputs,
-                "Also what the nodes give to each other, after the model's outputs");
-  run->add_option("-n,--repeat", command->repeat, "Run so often and tell the median time")
+                "Also return intermediate values, after the model's outputs; nothing is fused");
+  run->add_option("-n,--repeat", command->repeat, "Run N times and report the median time (1)")
       ->check(whole_number(1, 1000000000))
       ->type_name("N");
   run->add_option("--labels", command->labels_file,

@@ -1,4 +1,4 @@
-"""Every block of docs/python.md and README.md in Python runs, in order; those for the shell name what is there."""
+"""Every block of docs/python.md in Python runs, in order; those for the shell name what is there."""
 
 from __future__ import annotations
 
@@ -26,15 +26,6 @@ def test_the_page_runs(tmp_path, environment):
     assert made.returncode == 0, made.stderr
     assert "image float[N,1,16,16] ('N', 1, 16, 16) float32" in made.stdout and "(4, 10)" in made.stdout
     assert (tmp_path / "typed.onnx").exists()
-
-
-def test_the_readme_runs(tmp_path, environment):
-    shutil.copy(ROOT / "examples" / "digits" / "digits.onnx", tmp_path / "model.onnx")
-    code = "\n".join(blocks((ROOT / "README.md").read_text(), "python")).replace('"x"', '"image"')
-    assert "sardonyx.Session" in code
-    made = subprocess.run([sys.executable, "-c", "import numpy as np; x = np.zeros((1, 1, 16, 16), np.float32)\n" + code], cwd=tmp_path,
-                          env=environment, text=True, capture_output=True)
-    assert made.returncode == 0, made.stderr
 
 
 def test_programs_that_the_page_names_are_there(environment):

@@ -1,0 +1,13 @@
+# cmake -D program=… -D folder=… -P help_files.cmake: the man page and the completions of shells.
+file(MAKE_DIRECTORY ${folder})
+function(write file)
+  execute_process(COMMAND ${program} ${ARGN} OUTPUT_FILE ${folder}/${file} RESULT_VARIABLE result)
+  if(result)
+    file(REMOVE ${folder}/${file})
+    message(FATAL_ERROR "'${program} ${ARGN}' failed: ${result}")
+  endif()
+endfunction()
+write(sardonyx.1 help --man)
+write(sardonyx.bash completion bash)
+write(_sardonyx completion zsh)
+write(sardonyx.fish completion fish)
