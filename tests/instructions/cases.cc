@@ -15,6 +15,7 @@
 
 #include "sardonyx/binding.h"
 #include "sardonyx/infer.h"
+#include "sardonyx/sardonyx.h"
 #include "sardonyx/session.h"
 
 extern "C" __attribute__((noinline)) void sardonyx_measured(const std::function<void()>& work) {
@@ -72,6 +73,38 @@ void count_runs(const char* name, const std::string& text, const std::vector<Val
   });
 }
 
+void ok(sardonyx_status* status) {
+  if (status != nullptr) throw std::runtime_error(sardonyx_status_message(status));
+}
+
+sardonyx_value* c_tensor() {
+  constexpr int64_t dims[] = {1, 8};
+  sardonyx_value* made = nullptr;
+  ok(sardonyx_tensor_create(SARDONYX_FLOAT32, 2, dims, &made));
+  return made;
+}
+
+void overhead_in_c() {
+  const std::string text = tiny_nodes(1);
+  sardonyx_model* model = nullptr;
+  sardonyx_session* session = nullptr;
+  sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+  options.threads = 1;
+  ok(sardonyx_model_parse(text.data(), text.size(), nullptr, &model));
+  ok(sardonyx_session_create(model, &options, &session));
+  sardonyx_value *input = c_tensor(), *output = c_tensor();
+  const sardonyx_value* const given = input;
+  ok(sardonyx_session_run_in_order(session, nullptr, &given, 1, &output, 1));
+  count("one tiny node through the C interface, 1000 runs", [&] {
+    for (int i = 0; i < 1000; ++i)
+      ok(sardonyx_session_run_in_order(session, nullptr, &given, 1, &output, 1));
+  });
+  sardonyx_value_release(input);
+  sardonyx_value_release(output);
+  sardonyx_session_release(session);
+  sardonyx_model_release(model);
+}
+
 void overhead() {
   const std::vector<Value> row = {numbers({1, 8})};
   count_runs("200 tiny nodes, 100 runs", tiny_nodes(200), row, 100);
@@ -83,6 +116,7 @@ void overhead() {
   count("a binding of one tiny node, 1000 runs", [&] {
     for (int i = 0; i < 1000; ++i) binding.run();
   });
+  overhead_in_c();
   const Session session(Model::from_text(tiny_nodes(200)), one_thread());
   std::vector<Value> outputs(1);
   session.run(row, outputs);
