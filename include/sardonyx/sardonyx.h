@@ -19,9 +19,9 @@
  * - Structs of options and of descriptions begin with their size, which the caller sets: a newer
  *   library leaves out what an older caller does not know. SARDONYX_INIT(type) makes one with all
  *   defaults. NULL instead of options means the defaults.
- * - A handle that was released, or that is of another kind than the parameter, is SARDONYX_BAD_INPUT
- *   as long as nothing else lies in its memory: that helps to find mistakes, and is nothing to rely
- *   on. Functions without a status give 0 or NULL for it.
+ * - A handle that was released, or that is of another kind than the parameter, is
+ * SARDONYX_BAD_INPUT as long as nothing else lies in its memory: that helps to find mistakes, and
+ * is nothing to rely on. Functions without a status give 0 or NULL for it.
  * - Different handles may be used from different threads at the same time. The same handle may be
  *   read and run from many threads; releasing it and writing to it is for one.
  * - Functions are only added. No function changes its meaning while SARDONYX_API_VERSION stays.

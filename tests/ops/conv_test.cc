@@ -144,7 +144,8 @@ TEST(FusedConv, ActivationAndResidual) {
   const Value clip =
       run_node("Clip", {plain.tensor(), Tensor::scalar<float>(0), Tensor::scalar<float>(6)})[0];
   expect_near(
-      run_node("sardonyx.Conv <" + pads + ", activation = \"clip\", alpha = 0.0, beta = 6.0>",
+      run_node("sardonyx.Conv <" + pads +
+                   ", activation = \"clip\", activation_alpha = 0.0, activation_beta = 6.0>",
                {x, w, bias}, 1, {1})[0],
       clip);
 }

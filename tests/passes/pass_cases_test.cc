@@ -48,9 +48,9 @@ TEST_P(PassCases, ChangesTheGraphAsExpected) {
   passes::OptimizeOptions options{.pool = &pool};
   options.observer = [&](const passes::PassEvent& event) {
     for (const ir::Node& node : event.graph.nodes) {
-      if (ir::is_internal(node))
-        EXPECT_EQ(ops::internal::problem_of(node), std::nullopt)
-            << event.pass << ": " << wire::print(node, {.max_elements = 8});
+      if (!ir::is_internal(node)) continue;
+      EXPECT_EQ(ops::internal::problem_of(node), std::nullopt)
+          << event.pass << ": " << wire::print(node, {.max_elements = 8});
     }
     if (event.place != "main graph") return;
     const std::string after = nodes_of(event.graph);

@@ -284,7 +284,10 @@ TEST(Schema, FunctionTexts) {
     EXPECT_NE(function->text.find(std::string(signature.name) + " "), std::string_view::npos);
     EXPECT_EQ(function->text.substr(function->text.size() - 2), "}\n");
   }
-  EXPECT_EQ(fixed, function_texts().size());
+  // Internal operators have bodies and no signatures.
+  const auto of_the_standard = std::ranges::count_if(
+      function_texts(), [](const FunctionText& text) { return text.domain != "sardonyx"; });
+  EXPECT_EQ(fixed, static_cast<size_t>(of_the_standard));
   EXPECT_EQ(function_text("ai.onnx", "Elu"), function_text("", "Elu"));
   EXPECT_EQ(function_text("", "Conv"), nullptr);
 }

@@ -358,8 +358,11 @@ class FieldNames {
   template <class T>
   void list(std::string_view name, const std::vector<T>&) {
     names_.push_back({name, false});
+    const size_t first = names_.size();
     const T item{};
     T::fields(*this, item);
+    // An empty list has none of them.
+    for (size_t i = first; i < names_.size(); ++i) names_[i].is_required = false;
   }
 
   struct Name {
