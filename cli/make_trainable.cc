@@ -16,7 +16,8 @@ using json = nlohmann::ordered_json;
 
 struct MakeTrainableCommand {
   std::string model, output, external_data;
-  std::string loss = "softmax-cross-entropy", optimizer = "adam", schedule = "constant";
+  std::string loss = "softmax-cross-entropy", optimizer = "adam", schedule = "constant",
+              precision = "float32";
   std::vector<std::string> lora;
   bool random_weights = false, as_json = false;
   int64_t ignored = 0;
@@ -29,6 +30,7 @@ struct MakeTrainableCommand {
     const int64_t warmup = options.schedule.warmup;
     options.schedule = schedule_named(schedule);
     options.schedule.warmup = warmup;
+    options.precision = precision_named(precision);
     for (const std::string& text : lora) options.lora.push_back(lora_named(text));
     if (random_weights) options.initial_weights = InitialWeights::random;
     if (ignore->count() > 0) options.ignore_index = ignored;
@@ -118,6 +120,22 @@ void add_optimizer_options(CLI::App& make, MakeTrainableCommand& command) {
       ->type_name("N");
 }
 
+void add_cost_options(CLI::App& make, MakeTrainableCommand& command) {
+  TrainableOptions& o = command.options;
+  make.add_option("--precision", command.precision,
+                  "float32, bf16 or fp16: what products are computed in")
+      ->type_name("NAME");
+  make.add_option("--loss-scale", o.loss_scale,
+                  "Of fp16: what the loss is multiplied with at first")
+      ->type_name("X");
+  make.add_option("--scale-growth", o.scale_growth,
+                  "Of fp16: steps after which the loss scale is doubled")
+      ->check(whole_number(1))
+      ->type_name("N");
+  make.add_flag("--recompute", o.recompute,
+                "Steps compute parts of the network again instead of keeping them: less memory");
+}
+
 void add_weight_options(CLI::App& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
   make.add_option("--train", o.train, "Only initializers of such names learn; * and ? as in shells")
@@ -149,6 +167,7 @@ void add_make_trainable(CLI::App& app, Action& action) {
   add_loss_options(*make, *command);
   add_optimizer_options(*make, *command);
   add_weight_options(*make, *command);
+  add_cost_options(*make, *command);
   make->add_flag("--json", command->as_json, "Print what was made as JSON");
   make->callback([command, &action] { action = [command] { return command->run(); }; });
 }

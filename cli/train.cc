@@ -63,10 +63,10 @@ std::string text_of(const std::vector<Metric>& metrics) {
 }
 
 struct TrainCommand {
-  std::string model, output, data, validation, plot, external_data;
+  std::string model, output, data, validation, plot, external_data, augment;
   std::string bad_loss = "stop";
-  bool resume = false, as_json = false, inference_only = false;
-  bool anew = false, as_it_is = false;
+  bool resume = false, as_json = false, inference_only = false, merge_lora = false;
+  bool anew = false, as_it_is = false, recompute = false;
   int threads = 0;
   int64_t log_every = 0, seed = 0;
   CLI::Option* seeded = nullptr;
@@ -77,6 +77,7 @@ struct TrainCommand {
 
   int run() {
     options.bad_loss = bad_loss == "skip" ? BadLoss::skip : BadLoss::stop;
+    if (!augment.empty()) options.augment = augmentation_named(augment);
     if (resume && options.checkpoints.empty())
       throw UsageError("--resume needs the folder of the checkpoints, --checkpoint DIR");
     const Checkpoint from = resume ? last_checkpoint(options.checkpoints) : Checkpoint();
@@ -97,6 +98,7 @@ struct TrainCommand {
     options.first_step = from.step;
     TrainingOptions training;
     training.threads = threads;
+    if (recompute) training.recompute = true;
     if (seeded->count() > 0 && from.path.empty()) training.seed = static_cast<uint64_t>(seed);
     TrainingSession session(load_model(loading), training);
     // A model that nobody has trained yet begins with its initialization.
@@ -123,6 +125,7 @@ struct TrainCommand {
     if (!is_kept) {
       TrainingSaveOptions saving;
       saving.inference_only = inference_only;
+      saving.merge_lora = merge_lora;
       saving.external_data = external_data;
       session.save(output, saving);
     }
@@ -211,6 +214,10 @@ void add_data_options(CLI::App& train, TrainCommand& command) {
       ->check(whole_number(1))
       ->type_name("N");
   train.add_flag("--shuffle,!--no-shuffle", o.shuffle, "Each epoch in another order (the default)");
+  train
+      .add_option("--augment", command.augment,
+                  "Images in another form in each epoch: flip, crop:PIXELS, or flip,crop:PIXELS")
+      ->type_name("WHAT");
   train.add_flag("--drop-last", o.drop_last, "Leave out a last batch that is smaller");
   command.seeded =
       train.add_option("--seed", command.seed, "Of the order and of all that is drawn")
@@ -267,6 +274,8 @@ void add_train(CLI::App& app, Action& action) {
       ->type_name("FILE");
   train->add_flag("--inference-only", command->inference_only,
                   "Write it without its training information");
+  train->add_flag("--merge-lora", command->merge_lora,
+                  "Write it with LoRA's products added to the weights, for inference alone");
   train
       ->add_option("--external-data", command->external_data,
                    "The file beside it that takes the larger tensors")
@@ -276,6 +285,8 @@ void add_train(CLI::App& app, Action& action) {
   train->add_option("--threads", command->threads, "How many threads to use; 0: all there are")
       ->check(whole_number(0, 4096))
       ->type_name("N");
+  train->add_flag("--recompute", command->recompute,
+                  "Compute parts of the network again instead of keeping them: less memory");
   train->add_option("--plot", command->plot, "Draw the loss over the steps")->type_name("FILE.svg");
   train->add_flag("--json", command->as_json, "A line of JSON for each epoch, and at the end");
   train->add_option("--log-every", command->log_every, "With --json: one for every N-th step, too")

@@ -12,6 +12,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -74,12 +75,24 @@ struct EpochResult {
 // What to do where a loss is no finite number: end with an error, or leave the step out.
 enum class BadLoss { stop, skip };
 
+// Images of a batch in another form in each epoch: of arrays with the axes [examples, channels,
+// height, width], all alike. What happens to an example is decided by the session's seed, the epoch
+// and its place among the examples, so that a training that goes on draws the same.
+constexpr int64_t max_augmentation_crop = 4096;
+struct Augmentation {
+  bool flip = false;  // half of them are mirrored, left to right
+  int64_t crop = 0;   // pixels: cut anew from images with so many zeros on each side
+};
+// "flip", "crop:4", "flip,crop:4"; Error (bad_input) for others.
+Augmentation augmentation_named(std::string_view text);
+
 struct FitOptions {
   int64_t epochs = 1;
   int64_t batch = 32;
-  bool shuffle = true;     // each epoch in another order, which the session's seed decides
-  bool drop_last = false;  // leave out the last batch of an epoch where it is smaller
-  size_t which = 0;        // the algorithm that learns
+  bool shuffle = true;        // each epoch in another order, which the session's seed decides
+  bool drop_last = false;     // leave out the last batch of an epoch where it is smaller
+  Augmentation augment = {};  // of what is learned from, not of `validation`
+  size_t which = 0;           // the algorithm that learns
   // Not null: measured after each epoch by algorithm `measure`, whose updates, if it has any, are
   // not assigned.
   const TrainingData* validation = nullptr;

@@ -1078,6 +1078,7 @@ typedef struct sardonyx_training_options {
   int exact;     /* not 0: no algorithm that trades accuracy for speed */
   int has_seed;  /* not 0: `seed` counts; 0: that of the session which saved the model, or 0 */
   uint64_t seed; /* of random operators without a seed of their own */
+  int recompute; /* 1: less memory, more time; -1: not; 0: as sardonyx_make_trainable was told */
 } sardonyx_training_options;
 
 SARDONYX_API sardonyx_status* sardonyx_training_create(const sardonyx_model* model,
@@ -1150,6 +1151,7 @@ typedef struct sardonyx_training_save_options {
   size_t size;
   int inference_only;        /* not 0: without training_info */
   const char* external_data; /* the file beside the model that takes larger tensors; NULL: none */
+  int merge_lora;            /* not 0: LoRA's products are added to the weights; for inference */
 } sardonyx_training_save_options;
 
 /* Writes the model with the current state in its initializers; a training that is made of it goes
@@ -1178,6 +1180,10 @@ typedef struct sardonyx_trainable_options {
   size_t lora_count;
   int random_weights; /* not 0: the initialization draws them anew */
   uint64_t seed;
+  const char* precision; /* of products: "float32", "bf16", "fp16" */
+  double loss_scale;     /* of fp16, at first; 0: 65536 */
+  int64_t scale_growth;  /* steps after which it is doubled; 0: 2000 */
+  int recompute;         /* not 0: sessions of it compute parts again instead of keeping them */
 } sardonyx_trainable_options;
 
 /* A training model of a model for inference. */

@@ -62,6 +62,14 @@ struct Lora {
   double alpha = 0;  // 0: rank, so that the factor is 1
 };
 
+// What products (MatMul, Gemm, Conv, ConvTranspose) of a step and of its derivative are computed
+// in. Weights, the optimizer, sums, normalizations and the loss stay float32.
+enum class Precision {
+  float32,
+  bfloat16,
+  float16,  // with a loss scale that is state
+};
+
 enum class InitialWeights {
   keep,    // initialize() leaves the weights as the model has them
   random,  // initialize() draws them: uniform within 1 / sqrt(fan-in), 0 for biases, 1 for scales
@@ -86,6 +94,14 @@ struct TrainableOptions {
   double clip_norm = 0;    // largest norm of all gradients together; 0: any
   double clip_value = 0;   // largest magnitude of one element; 0: any
   int64_t accumulate = 1;  // steps whose gradients are averaged before one update
+
+  Precision precision = Precision::float32;  // others take models of float32
+  // Of float16: what the loss is multiplied with, so that small derivatives are not 0. The state
+  // variable "loss_scale" begins with it. A step with a gradient that is not finite updates nothing
+  // and halves it; after `scale_growth` steps without one it is doubled.
+  double loss_scale = 65536;
+  int64_t scale_growth = 2000;
+  bool recompute = false;  // sessions of the model recompute, as TrainingOptions::recompute says
 
   // Patterns of initializers, '*' for any text and '?' for one character. `train`: only these
   // (empty: all that look like weights); `freeze`: not these.
@@ -120,12 +136,19 @@ Model make_trainable(const Model& model, const TrainableOptions& options,
 TrainableReport make_trainable(const Model& model, const TrainableOptions& options,
                                const std::string& path, const std::string& external_data = {});
 
+// The model with the low-rank products that make_trainable was asked for (TrainableOptions::lora)
+// added to the weights beside which they stand, for inference alone. Throws Error (bad_input) where
+// there are none.
+Model merge_lora(const Model& model);
+
 // "softmax-cross-entropy", "mse", …; Error (bad_input) for other names, which lists them.
 Loss loss_named(std::string_view name);
 // "sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop", "lamb".
 Optimizer optimizer_named(std::string_view name);
 // "constant", "linear:STEPS", "cosine:STEPS", "step:STEPS:FACTOR", "exponential:FACTOR".
 Schedule schedule_named(std::string_view text);
+// "float32", "bf16" or "bfloat16", "fp16" or "float16".
+Precision precision_named(std::string_view name);
 // "RANK:PATTERN".
 Lora lora_named(std::string_view text);
 

@@ -21,7 +21,7 @@ from ._session import Body, Cancel, Session, Step, ValueInfo, compare_packed, pa
 from ._sparse import SparseTensor
 from ._tools import (AttributeSignature, CheckReport, Diagnostic, Difference, OperatorSignature, Parameter, check, convert_version,
                      diff, extract, inline, merge, operator_signature, operator_versions, operators, parse, rename, save, to_text)
-from ._trainable import Lora, TrainableReport, make_trainable
+from ._trainable import Lora, TrainableReport, make_trainable, merge_lora
 from ._training import TrainingSession
 
 __version__: str = _core.version()
@@ -38,8 +38,8 @@ __all__ = [
     "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "Lora", "Model", "ModelWarning", "Node", "Operator",
     "OperatorNode", "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile", "ProfiledStep", "RunFailedError", "Session",
     "SparseTensor", "Step", "TrainableReport", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
-    "ValueInfo", "check", "compare_packed", "convert_version", "diff", "extract", "infer_shapes", "infer_types",
-    "inline", "last_checkpoint", "make_trainable", "merge", "operator", "operator_signature", "operator_versions",
+    "ValueInfo", "check", "compare_packed", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline",
+    "last_checkpoint", "make_trainable", "merge", "merge_lora", "operator", "operator_signature", "operator_versions",
     "operators", "optimizer_passes", "pack", "parse",
     "rename", "save", "to_text",
 ]

@@ -276,7 +276,8 @@ def _check_names(session: TrainingSession, data: Any, which: int) -> None:
 
 def fit(session: TrainingSession, data: Data, epochs: int, *, batch: int | None, shuffle: bool | None, drop_last: bool | None,
         which: int, validation: Data | None, measure: int, callbacks: Callback | Sequence[Callback], bad_loss: str, patience: int,
-        checkpoints: str | os.PathLike[str] | None, every: int | None, keep: int | None, first_step: int | None) -> FitResult:
+        checkpoints: str | os.PathLike[str] | None, every: int | None, keep: int | None, first_step: int | None,
+        augment: str | None) -> FitResult:
     if bad_loss not in ("stop", "skip"):
         raise BadInputError(f"bad_loss is 'stop' or 'skip', not {bad_loss!r}")
     if epochs < 0:
@@ -286,7 +287,7 @@ def fit(session: TrainingSession, data: Data, epochs: int, *, batch: int | None,
     _check_names(session, validation, measure)
     fitting = _Fitting(session, which, validation, measure, batch, _Listeners(callbacks), patience, bad_loss == "skip")
     of_arrays = {"batch": batch, "shuffle": shuffle, "drop_last": drop_last, "every": every, "keep": keep, "first_step": first_step,
-                 "checkpoints": None if checkpoints is None else os.fsdecode(checkpoints)}
+                 "augment": augment, "checkpoints": None if checkpoints is None else os.fsdecode(checkpoints)}
     if not _is_whole(data):
         # The batch of validation data that are whole is no option of the loader.
         _refuse_given({**of_arrays, "batch": None if _is_whole(validation) else batch})

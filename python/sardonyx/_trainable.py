@@ -51,13 +51,23 @@ def _add_lora(options: _core.TrainableOptions, given: LoraLike | Sequence[LoraLi
         raise BadInputError(f"lora is \"RANK:PATTERN\", a sardonyx.Lora, or a list of them, not {given!r}") from error
 
 
+def merge_lora(model: ModelSource) -> Model:
+    """The model with the low-rank products that `make_trainable(lora=…)` has put beside weights added to these, for inference.
+
+    Raises BadInputError where it has none, and what reading the model raises.
+    """
+    opened = model if isinstance(model, Model) else Model(model)
+    return Model._of(_core.merge_lora(opened._held))
+
+
 def make_trainable(model: ModelSource, *, loss: str = "softmax-cross-entropy", output: str = "", class_axis: int = 1,
                    ignore_index: int | None = None, huber_delta: float = 1.0, optimizer: str = "adam",
                    learning_rate: float | None = None, momentum: float = 0.9, nesterov: bool = False, smoothing: float = 0.99,
                    beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, weight_decay: float = 0.0,
                    schedule: str = "constant", warmup: int = 0, clip_norm: float = 0.0, clip_value: float = 0.0,
                    accumulate: int = 1, train: Patterns = (), freeze: Patterns = (), lora: LoraLike | Sequence[LoraLike] = (),
-                   initial_weights: str = "keep", seed: int = 0,
+                   initial_weights: str = "keep", seed: int = 0, precision: str = "float32", loss_scale: float = 65536.0,
+                   scale_growth: int = 2000, recompute: bool = False,
                    report: Callable[[TrainableReport], Any] | None = None) -> Model:
     """A training model of a model for inference, for `TrainingSession` or any reader that knows the standard's operators.
 
@@ -74,6 +84,10 @@ def make_trainable(model: ModelSource, *, loss: str = "softmax-cross-entropy", o
     `train`, `freeze`: a pattern of initializers or several, `*` for any text, `?` for one character; only those learn, those do
     not. `lora`: "RANK:PATTERN", a `Lora`, or several; what they add learns instead.
     `initial_weights` "random": `initialize()` draws the weights, with `seed`; "keep": it leaves them.
+    `precision`: float32, bfloat16 (bf16) or float16 (fp16), what products are computed in; weights stay float32. With float16 the
+    loss is multiplied with the state variable `loss_scale`, which begins with `loss_scale`, is halved by a step with a gradient
+    that is not finite, which updates nothing, and doubled after `scale_growth` steps without one.
+    `recompute`: sessions compute parts of the network again instead of keeping them, for less memory.
     `report` is called with what was made.
 
     Raises BadInputError for options that do not fit the model, UnsupportedError where something before the loss has no gradient,
@@ -85,7 +99,7 @@ def make_trainable(model: ModelSource, *, loss: str = "softmax-cross-entropy", o
         "momentum": momentum, "nesterov": nesterov, "smoothing": smoothing, "beta1": beta1, "beta2": beta2, "epsilon": epsilon,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "clip_norm": clip_norm, "clip_value": clip_value,
         "accumulate": accumulate, "train": _patterns(train), "freeze": _patterns(freeze), "initial_weights": initial_weights,
-        "seed": seed})
+        "seed": seed, "precision": precision, "loss_scale": loss_scale, "scale_growth": scale_growth, "recompute": recompute})
     _add_lora(options, lora)
     opened = model if isinstance(model, Model) else Model(model)
     made, told = _core.make_trainable(opened._held, options)

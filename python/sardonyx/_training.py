@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Inputs = Union[Mapping[str, Any], Sequence[Any]]
 Accept = Callable[["dict[str, npt.NDArray[Any]]"], Any]
-_OPTIONS = ("threads", "reference", "fuse", "exact", "seed")
+_OPTIONS = ("threads", "reference", "fuse", "exact", "seed", "recompute")
 
 
 class TrainingSession(_core.TrainingSession):
@@ -29,7 +29,8 @@ class TrainingSession(_core.TrainingSession):
     them; 0: as many as the process may use; results do not depend on it. `reference`: node after node, without plan and fusion.
     `fuse`: combine operators where that is exact enough. `exact`: no algorithm that trades accuracy for speed. `seed`: with the
     number of steps before, decides what random operators without a seed draw, and the order of examples in `fit`; None: that of
-    the session which saved the model, or 0. Further options are those of `Model`.
+    the session which saved the model, or 0. `recompute`: compute parts of the network again instead of keeping them, for less
+    memory; None: as `make_trainable` was told. Further options are those of `Model`.
 
     A step sees the state of its beginning and assigns all updates together at its end; where it fails or is stopped, nothing
     has changed. Any number of threads may infer while one trains: each sees the state before or after a step. The interpreter's
@@ -39,10 +40,10 @@ class TrainingSession(_core.TrainingSession):
     """
 
     def __init__(self, model: ModelSource, *, threads: int = 0, reference: bool = False, fuse: bool = True, exact: bool = False,
-                 seed: int | None = None, **load_options: Any):
+                 seed: int | None = None, recompute: bool | None = None, **load_options: Any):
         if load_options or not isinstance(model, Model):
             model = Model(model, **load_options)
-        self._options: dict[str, Any] = dict(zip(_OPTIONS, (threads, reference, fuse, exact, seed)))
+        self._options: dict[str, Any] = dict(zip(_OPTIONS, (threads, reference, fuse, exact, seed, recompute)))
         self._operators = model._options.get("operators", ())  # which the engine alone does not keep
         super().__init__(model._held, with_options(_core.TrainingOptions(), self._options))
 
@@ -120,13 +121,14 @@ class TrainingSession(_core.TrainingSession):
         self._set_state(values)
 
     def save(self, path: str | os.PathLike[str], *, external_data: str = "", inference_only: bool = False,
-             metadata: Mapping[str, str] | None = None) -> None:
+             merge_lora: bool = False, metadata: Mapping[str, str] | None = None) -> None:
         """Writes a model whose initializers hold the state, the optimizer's too. A session made of it goes on with the same bits.
 
         The file appears whole or not at all. `external_data`: the file beside it that takes the larger tensors. `inference_only`
-        leaves training_info out. `metadata` is added to the model's. Raises UnreadableError where it can't be written.
+        leaves training_info out; `merge_lora` also adds the products of LoRA to the weights beside which they stand. `metadata`
+        is added to the model's. Raises UnreadableError where it can't be written.
         """
-        self._save(os.fsdecode(path), external_data, inference_only, dict(metadata or {}))
+        self._save(os.fsdecode(path), external_data, inference_only, merge_lora, dict(metadata or {}))
 
     def to_bytes(self, *, inference_only: bool = False) -> bytes:
         """What `save` writes."""
@@ -149,7 +151,7 @@ class TrainingSession(_core.TrainingSession):
             drop_last: bool | None = None, which: int = 0, validation: Data | None = None, measure: int = 1,
             callbacks: Callback | Sequence[Callback] = (), bad_loss: str = "stop", patience: int = 0,
             checkpoints: str | os.PathLike[str] | None = None, every: int | None = None, keep: int | None = None,
-            first_step: int | None = None) -> FitResult:
+            first_step: int | None = None, augment: str | None = None) -> FitResult:
         """Trains with algorithm `which` on data, epoch after epoch.
 
         `data` is one of
@@ -160,7 +162,9 @@ class TrainingSession(_core.TrainingSession):
         Of arrays and paths alone: `batch` examples make a step (32), `shuffle` (True) orders each epoch anew as the session's
         seed decides, `drop_last` (False) leaves out a smaller last batch; `checkpoints` is a folder that takes a model every
         `every` steps (0: after each epoch), when the training is stopped, and at the end, the last `keep` (2) of which stay;
-        `first_step` (0) is where to go on, as `last_checkpoint` tells.
+        `first_step` (0) is where to go on, as `last_checkpoint` tells; `augment` changes images (arrays [examples, channels,
+        height, width]) anew in each epoch, as seed, epoch and place decide: "flip" mirrors half of them, "crop:4" cuts them out of
+        images with 4 zeros on each side, "flip,crop:4" does both.
 
         `validation` (either form) is measured after each epoch by algorithm `measure`; `patience` epochs in a row without a
         smaller first metric of it end the training (0: never).
@@ -177,7 +181,7 @@ class TrainingSession(_core.TrainingSession):
 
         return fit(self, data, epochs, batch=batch, shuffle=shuffle, drop_last=drop_last, which=which, validation=validation,
                    measure=measure, callbacks=callbacks, bad_loss=bad_loss, patience=patience, checkpoints=checkpoints,
-                   every=every, keep=keep, first_step=first_step)
+                   every=every, keep=keep, first_step=first_step, augment=augment)
 
     def measure(self, data: Data, which: int = 1, *, batch: int | None = None) -> dict[str, float]:
         """Means over all examples of what algorithm `which` gives, whose updates, if it has any, are not assigned.

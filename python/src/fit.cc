@@ -21,7 +21,7 @@ struct FitArguments {
   bool shuffle = true, drop_last = false;
   size_t which = 0;
   bool skips_bad_losses = false;
-  std::string checkpoints;
+  std::string checkpoints, augment;
   int64_t every = 0, keep = 2, first_step = 0;
 
   FitOptions options() const {
@@ -31,6 +31,7 @@ struct FitArguments {
     made.shuffle = shuffle;
     made.drop_last = drop_last;
     made.which = which;
+    if (!augment.empty()) made.augment = augmentation_named(augment);
     made.bad_loss = skips_bad_losses ? BadLoss::skip : BadLoss::stop;
     made.checkpoints = checkpoints;
     made.every = every;
@@ -200,6 +201,7 @@ void bind_fit(nb::module_& module) {
       .def_rw("batch", &FitArguments::batch)
       .def_rw("shuffle", &FitArguments::shuffle)
       .def_rw("drop_last", &FitArguments::drop_last)
+      .def_rw("augment", &FitArguments::augment)
       .def_rw("which", &FitArguments::which)
       .def_rw("skips_bad_losses", &FitArguments::skips_bad_losses)
       .def_rw("checkpoints", &FitArguments::checkpoints)

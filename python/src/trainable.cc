@@ -20,7 +20,7 @@ namespace {
 
 // Names as text; the rest as the engine has it.
 struct TrainableArguments {
-  std::string loss, optimizer, schedule, initial_weights;
+  std::string loss, optimizer, schedule, initial_weights, precision;
   TrainableOptions options;
 
   TrainableOptions named() const {
@@ -29,6 +29,7 @@ struct TrainableArguments {
     made.optimizer = optimizer_named(optimizer);
     made.schedule = schedule_named(schedule);
     made.schedule.warmup = options.schedule.warmup;
+    made.precision = precision_named(precision);
     if (initial_weights == "random")
       made.initial_weights = InitialWeights::random;
     else if (initial_weights != "keep")
@@ -72,6 +73,7 @@ void bind_trainable(nb::module_& module) {
       .def_rw("optimizer", &TrainableArguments::optimizer)
       .def_rw("schedule", &TrainableArguments::schedule)
       .def_rw("initial_weights", &TrainableArguments::initial_weights)
+      .def_rw("precision", &TrainableArguments::precision)
       .def_prop_rw(
           "ignore_index", [](const TrainableArguments& a) { return a.options.ignore_index; },
           [](TrainableArguments& a, std::optional<int64_t> index) {
@@ -105,6 +107,21 @@ void bind_trainable(nb::module_& module) {
   field(made, "train", &TrainableOptions::train);
   field(made, "freeze", &TrainableOptions::freeze);
   field(made, "seed", &TrainableOptions::seed);
+  field(made, "loss_scale", &TrainableOptions::loss_scale);
+  field(made, "scale_growth", &TrainableOptions::scale_growth);
+  field(made, "recompute", &TrainableOptions::recompute);
+  module.def(
+      "merge_lora",
+      [](const HeldModel& held) {
+        HeldModel made{[&] {
+                         const nb::gil_scoped_release unlocked;
+                         return merge_lora(held.model);
+                       }(),
+                       held.warnings, held.listener};
+        made.tell();
+        return made;
+      },
+      nb::arg("model"));
   module.def("make_trainable", &made_trainable, nb::arg("model"), nb::arg("options"));
 }
 

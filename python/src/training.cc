@@ -241,12 +241,13 @@ nb::dict state_of(const RunningTraining& training) {
 }
 
 void save(const RunningTraining& training, const std::string& path,
-          const std::string& external_data, bool inference_only,
+          const std::string& external_data, bool inference_only, bool merge_lora,
           const std::map<std::string, std::string>& metadata) {
   const TrainingSession& session = training.session();
   TrainingSaveOptions options;
   options.external_data = external_data;
   options.inference_only = inference_only;
+  options.merge_lora = merge_lora;
   options.metadata.assign(metadata.begin(), metadata.end());
   const nb::gil_scoped_release unlocked;
   session.save(path, options);
@@ -256,9 +257,15 @@ struct TrainingArguments {
   int threads = 0;
   bool reference = false, fuse = true, exact = false;
   std::optional<uint64_t> seed;
+  std::optional<bool> recompute;
 
   TrainingOptions options() const {
-    return {.threads = threads, .reference = reference, .fuse = fuse, .exact = exact, .seed = seed};
+    return {.threads = threads,
+            .reference = reference,
+            .fuse = fuse,
+            .exact = exact,
+            .seed = seed,
+            .recompute = recompute};
   }
 };
 
@@ -271,7 +278,8 @@ void bind_training(nb::module_& module) {
       .def_rw("reference", &TrainingArguments::reference)
       .def_rw("fuse", &TrainingArguments::fuse)
       .def_rw("exact", &TrainingArguments::exact)
-      .def_rw("seed", &TrainingArguments::seed, nb::arg().none());
+      .def_rw("seed", &TrainingArguments::seed, nb::arg().none())
+      .def_rw("recompute", &TrainingArguments::recompute, nb::arg().none());
   const auto cancel = nb::arg("cancel").none() = nb::none();
   const auto timeout = nb::arg("timeout").none() = nb::none();
   nb::class_<RunningTraining>(module, "TrainingSession", nb::is_weak_referenceable(),
@@ -295,7 +303,7 @@ void bind_training(nb::module_& module) {
       .def("_state", &state_of)
       .def("_set_state", &RunningTraining::set_state, nb::arg("values"))
       .def("_save", &save, nb::arg("path"), nb::arg("external_data"), nb::arg("inference_only"),
-           nb::arg("metadata"))
+           nb::arg("merge_lora"), nb::arg("metadata"))
       .def("_metadata", [](const RunningTraining& t,
                            const std::string& key) { return t.session().metadata(key); })
       .def_prop_ro("algorithm_count",

@@ -33,6 +33,7 @@ TrainingOptions training_options(const sardonyx_training_options* given) {
   options.fuse = known.no_fusion == 0;
   options.exact = known.exact != 0;
   if (known.has_seed != 0) options.seed = known.seed;
+  if (known.recompute != 0) options.recompute = known.recompute > 0;
   return options;
 }
 
@@ -95,6 +96,10 @@ TrainableOptions trainable_options(const sardonyx_trainable_options* given) {
     options.lora.push_back(lora_named(text));
   if (known.random_weights != 0) options.initial_weights = InitialWeights::random;
   options.seed = known.seed;
+  if (known.precision != nullptr) options.precision = precision_named(known.precision);
+  if (known.loss_scale != 0) options.loss_scale = known.loss_scale;
+  if (known.scale_growth != 0) options.scale_growth = known.scale_growth;
+  options.recompute = known.recompute != 0;
   return options;
 }
 
@@ -241,6 +246,7 @@ sardonyx_status* sardonyx_training_save(const sardonyx_training* training, const
     const sardonyx_training_save_options known = known_part(options);
     TrainingSaveOptions saving;
     saving.inference_only = known.inference_only != 0;
+    saving.merge_lora = known.merge_lora != 0;
     if (known.external_data != nullptr) saving.external_data = known.external_data;
     required(training, "training").session.save(&required(path, "path"), saving);
   });

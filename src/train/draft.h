@@ -73,7 +73,8 @@ struct RunningStatistics {
   std::string state, updated;
 };
 // BatchNormalization and Dropout of the main graph, as far as `scores` depends on them, and what
-// follows them, once more in their training form. Names of the main graph -> names of the copies.
+// follows them, once more in their training form; with half precision, products too. Names of the
+// main graph -> names of the copies.
 std::map<std::string, std::string> add_training_form(const ir::Graph& main,
                                                      const std::string& scores, ir::Graph& to,
                                                      GraphBuilder& builder, NamePool& names,
@@ -94,11 +95,17 @@ struct Updates {
   std::vector<std::string> reset_to_zero;  // states that an initialization begins with zeros
   std::string rate;                        // the learning rate that was used
   std::string norm;                        // of the gradients; empty where it is not computed
+  std::string scale;                       // the loss scale that was used; empty: there is none
+  std::string finite;                      // whether the step's gradients are; empty: nobody asked
   std::vector<ir::Function> functions;
 };
+// `scale`: what the loss that the gradients are of was multiplied with; empty: nothing.
 Updates add_updates(GraphBuilder& builder, const std::vector<Parameter>& parameters,
-                    const std::vector<std::string>& gradients, const TrainableOptions& options,
-                    int64_t opset);
+                    const std::vector<std::string>& gradients, const std::string& scale,
+                    const TrainableOptions& options, int64_t opset);
+
+// The state variable that float16's loss scale is.
+std::string add_loss_scale(GraphBuilder& builder, const TrainableOptions& options);
 
 double default_rate(Optimizer optimizer);
 
@@ -108,7 +115,8 @@ double default_rate(Optimizer optimizer);
 ir::TrainingInfo initialization_of(const ir::Graph& main, const ir::Graph& algorithm,
                                    const std::vector<Parameter>& parameters,
                                    const std::vector<RunningStatistics>& statistics,
-                                   const Updates& updates, const TrainableOptions& options,
-                                   ElementType element, NamePool& names);
+                                   const Updates& updates, const std::string& scale,
+                                   const TrainableOptions& options, ElementType element,
+                                   NamePool& names);
 
 }  // namespace sardonyx::train

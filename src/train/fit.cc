@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "sardonyx/fit.h"
+#include "train/augment.h"
 #include "train/checkpoints.h"
 
 namespace sardonyx {
@@ -88,6 +89,8 @@ class Fit {
     require(options.batch >= 1, "batch must be at least 1", options.batch);
     require(options.epochs >= 0, "epochs must not be negative", options.epochs);
     require(options.every >= 0, "every must not be negative", options.every);
+    require(options.augment.crop >= 0 && options.augment.crop <= max_augmentation_crop,
+            "an augmentation crops by 0 to 4096 pixels", options.augment.crop);
     require(options.first_step >= 0, "first_step must not be negative", options.first_step);
     per_epoch_ = options.drop_last ? data.size() / options.batch
                                    : (data.size() + options.batch - 1) / options.batch;
@@ -141,7 +144,9 @@ class Fit {
   void step(int64_t epoch, int64_t at, const std::vector<int64_t>& order, Mean& mean) {
     const auto first = static_cast<size_t>(at * options_.batch);
     const size_t count = std::min(static_cast<size_t>(options_.batch), order.size() - first);
-    const auto batch = data_.batch(std::span(order).subspan(first, count));
+    const auto places = std::span(order).subspan(first, count);
+    auto batch = data_.batch(places);
+    train::augment(batch, places, options_.augment, session_.seed(), epoch);
     FitProgress progress;
     StepOptions stepping;
     stepping.accept = [&](std::span<const Value> told) {

@@ -78,8 +78,9 @@ class Initialization {
 ir::TrainingInfo initialization_of(const ir::Graph& main, const ir::Graph& algorithm,
                                    const std::vector<Parameter>& parameters,
                                    const std::vector<RunningStatistics>& statistics,
-                                   const Updates& updates, const TrainableOptions& options,
-                                   ElementType element, NamePool& names) {
+                                   const Updates& updates, const std::string& scale,
+                                   const TrainableOptions& options, ElementType element,
+                                   NamePool& names) {
   Initialization made(options, element, names);
   for (const Parameter& parameter : parameters) made.draw(parameter);
   if (options.initial_weights == InitialWeights::random) {
@@ -96,6 +97,7 @@ ir::TrainingInfo initialization_of(const ir::Graph& main, const ir::Graph& algor
     made.fill(state, type == ElementType::int64 ? Tensor::scalar<int64_t>(0) : scalar(type, 0),
               tensor->dims);
   }
+  if (!scale.empty()) made.fill(scale, scalar(element, options.loss_scale), {});
   return made.take();
 }
 

@@ -1,5 +1,6 @@
 // A training model of a model for inference.
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include "base/fail.h"
@@ -14,6 +15,7 @@
 #include "session/saving.h"
 #include "train/draft.h"
 #include "train/graphs.h"
+#include "train/merge_lora.h"
 #include "wire/write.h"
 
 namespace sardonyx {
@@ -84,6 +86,10 @@ void require_sound(const TrainableOptions& o) {
   require(o.clip_norm >= 0, "clip_norm must not be negative", o.clip_norm);
   require(o.clip_value >= 0, "clip_value must not be negative", o.clip_value);
   require(o.huber_delta > 0, "huber_delta must be positive", o.huber_delta);
+  require(o.loss_scale > 0 && std::isfinite(o.loss_scale), "loss_scale must be positive",
+          o.loss_scale);
+  require(o.scale_growth >= 1, "scale_growth must be at least 1",
+          static_cast<double>(o.scale_growth));
   require(o.accumulate >= 1, "accumulate must be at least 1", static_cast<double>(o.accumulate));
   require(o.schedule.warmup >= 0, "warmup must not be negative",
           static_cast<double>(o.schedule.warmup));
@@ -125,6 +131,10 @@ class Making {
     lift_constants(main_);
     output_ = output_of(main_, options_.output);
     element_ = element_of(output_);
+    if (options_.precision != Precision::float32 && element_ != ElementType::float32)
+      fail(ErrorCode::bad_input,
+           "products of half precision are of models whose output is float32; that of '{}' is {}",
+           output_.name, name_of(element_));
     const auto lora = add_lora(main_, options_, element_, names_, report_);
     scores_ = scores_of(main_, output_, options_);
     parameters_ = choose_parameters(main_, scores_.name, element_, options_, lora, report_);
@@ -134,6 +144,8 @@ class Making {
     NamePool again = names_;
     add_algorithm();
     add_measure(again);
+    if (options_.recompute)
+      model_.metadata_props.push_back({"sardonyx.training.recompute", "1", {}});
     import(model_, preview_domain, 1);
     if (!model_.functions.empty()) import(model_, function_domain, 1);
     return std::move(model_);
@@ -154,17 +166,26 @@ class Making {
     const LossValues values = add_loss(builder, copy == copies.end() ? scores_.name : copy->second,
                                        scores_, target_, options_);
     tell(builder, values);
-    const std::vector<std::string> gradients = add_gradient(graph, builder, values.loss);
+    std::string scale, derived = values.loss;
+    if (options_.precision == Precision::float16) {
+      scale = add_loss_scale(builder, options_);
+      derived = builder.add("Mul", {values.loss, scale}, {}, "scaled_loss");
+    }
+    const std::vector<std::string> gradients = add_gradient(graph, builder, derived);
     const int64_t opset = ir::imported_version(model_.opset_imports, "");
-    Updates updates = add_updates(builder, parameters_, gradients, options_, opset);
-    builder.output(updates.rate, element_, {});
-    if (!updates.norm.empty()) builder.output(updates.norm, element_, {});
-    for (const RunningStatistics& one : statistics) {
+    Updates updates = add_updates(builder, parameters_, gradients, scale, options_, opset);
+    for (const std::string& told : {updates.rate, updates.norm, updates.scale}) {
+      if (!told.empty()) builder.output(told, element_, {});
+    }
+    for (RunningStatistics& one : statistics) {
+      if (!updates.finite.empty())
+        one.updated =
+            builder.add("Where", {updates.finite, one.updated, one.state}, {}, one.state + "_held");
       const auto tensor = std::ranges::find(main_.initializers, one.state, &ir::TensorProto::name);
       builder.output(one.updated, tensor->element_type(), tensor->dims);
       report_.statistics.push_back(one.state);
     }
-    ir::TrainingInfo info = initialization_of(main_, graph, parameters_, statistics, updates,
+    ir::TrainingInfo info = initialization_of(main_, graph, parameters_, statistics, updates, scale,
                                               options_, element_, names_);
     for (const UpdateBinding& one : updates.bindings)
       info.update_binding.push_back({one.state, one.updated, {}});
@@ -272,10 +293,29 @@ ir::Model made_trainable(const Model& model, const TrainableOptions& options,
 
 }  // namespace
 
-Model make_trainable(const Model& model, const TrainableOptions& options, TrainableReport* report) {
-  const ir::Model made = made_trainable(model, options, report);
+namespace {
+
+Model model_of(const ir::Model& made) {
   const auto bytes = std::make_shared<const std::string>(wire::write_model(made));
   return Model(bytes->data(), bytes->size(), made.folder, bytes);
+}
+
+}  // namespace
+
+Model make_trainable(const Model& model, const TrainableOptions& options, TrainableReport* report) {
+  return model_of(made_trainable(model, options, report));
+}
+
+Model merge_lora(const Model& model) {
+  const Model::Implementation& from = model.implementation();
+  refuse_broken(from);
+  ir::Model made = from.runnable();
+  train::drop_training(made);
+  if (train::merge_lora(made) == 0)
+    fail_at(from.model.path, ErrorCode::bad_input,
+            "the model has no low-rank products to merge; make_trainable adds them where it is "
+            "asked for LoRA");
+  return model_of(made);
 }
 
 TrainableReport make_trainable(const Model& model, const TrainableOptions& options,

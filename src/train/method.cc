@@ -10,6 +10,7 @@
 #include "run/input_match.h"
 #include "session/describe.h"
 #include "session/profile.h"
+#include "train/recompute.h"
 
 namespace sardonyx::train {
 
@@ -25,6 +26,7 @@ Method::Method(const Model::Implementation& model, MethodModel method, const Sta
     passes::require_sound(graph_, {.pool = &pool});
     return;
   }
+  if (options.recompute.value_or(false)) recompute(graph_);
   passes::optimize(graph_, {.pool = &pool, .fuse = options.fuse});
   const run::PlanServices services{&model.packs, options.exact};
   plan_ = std::make_shared<const run::Plan>(std::move(graph_), std::span<const ops::ValueFacts>(),

@@ -27,6 +27,12 @@ constexpr std::pair<std::string_view, Optimizer> optimizers[] = {
     {"lamb", Optimizer::lamb},
 };
 
+constexpr std::pair<std::string_view, Precision> precisions[] = {
+    {"float32", Precision::float32}, {"bf16", Precision::bfloat16},
+    {"fp16", Precision::float16},    {"bfloat16", Precision::bfloat16},
+    {"float16", Precision::float16},
+};
+
 template <class Table>
 auto named(const Table& table, std::string_view name, std::string_view what) {
   std::string names;
@@ -61,6 +67,7 @@ Number number_of(std::string_view part, std::string_view whole) {
 
 Loss loss_named(std::string_view name) { return named(losses, name, "loss"); }
 Optimizer optimizer_named(std::string_view name) { return named(optimizers, name, "optimizer"); }
+Precision precision_named(std::string_view name) { return named(precisions, name, "precision"); }
 
 Schedule schedule_named(std::string_view text) {
   using Kind = Schedule::Kind;

@@ -210,7 +210,8 @@ class Updating {
            std::vector<std::string> gradients, const TrainableOptions& options)
       : b_(builder), parameters_(parameters), gradients_(std::move(gradients)), options_(options) {}
 
-  Updates make(int64_t opset) {
+  Updates make(const std::string& scale, int64_t opset) {
+    if (!scale.empty()) unscale(scale);
     accumulate();
     clip();
     count();
@@ -231,9 +232,42 @@ class Updating {
     b_.output(updated, element, shape);
   }
 
-  // A value that only the last of several accumulated steps changes.
+  // A value that only a step with an update changes.
   std::string held(const std::string& next, const std::string& now, const std::string& hint) {
-    return is_last_.empty() ? next : b_.add("Where", {is_last_, next, now}, {}, hint);
+    return updates_.empty() ? next : b_.add("Where", {updates_, next, now}, {}, hint);
+  }
+  // A value that every step changes whose gradients are finite.
+  std::string unless_broken(const std::string& next, const std::string& now,
+                            const std::string& hint) {
+    if (made_.finite.empty()) return next;
+    return b_.add("Where", {made_.finite, next, now}, {}, hint);
+  }
+
+  // Gradients of the loss itself, and the next scale. One that is not finite makes the sum of all
+  // times 0 NaN.
+  void unscale(const std::string& scale) {
+    const std::string inverse = b_.add("Div", {b_.number(1), scale}), zero = b_.number(0);
+    std::vector<std::string> marks;
+    for (std::string& gradient : gradients_) {
+      gradient = b_.add("Mul", {gradient, inverse});
+      marks.push_back(b_.add("ReduceSum", {b_.add("Mul", {gradient, zero})},
+                             {ops::int_attribute("keepdims", 0)}));
+    }
+    made_.finite = b_.add("Equal", {b_.add("Sum", marks), zero}, {}, "finite");
+    updates_ = made_.finite;
+    const std::string steps = state("finite_steps", Tensor::scalar<int64_t>(0));
+    const std::string none = b_.integer(0), next = b_.add("Add", {steps, b_.integer(1)});
+    const std::string counted = b_.add("Where", {made_.finite, next, none});
+    const std::string grows = b_.add("Equal", {counted, b_.integer(options_.scale_growth)});
+    bind(steps, b_.add("Where", {grows, none, counted}, {}, steps + "_next"), ElementType::int64,
+         {});
+    const std::string one = b_.number(1), two = b_.number(2), half = b_.number(0.5);
+    const std::string better = b_.add("Where", {grows, two, one});
+    const std::string factor = b_.add("Where", {made_.finite, better, half});
+    const std::string low = b_.number(0x1p-14), high = b_.number(0x1p24);
+    bind(scale, b_.add("Clip", {b_.add("Mul", {scale, factor}), low, high}, {}, scale + "_next"),
+         b_.element(), {});
+    made_.scale = b_.add("Identity", {scale}, {}, "scale");
   }
 
   void accumulate() {
@@ -241,17 +275,20 @@ class Updating {
     const std::string done = state("accumulated", Tensor::scalar<int64_t>(0));
     const std::string next = b_.add("Add", {done, b_.integer(1)});
     const std::string all = b_.integer(options_.accumulate);
-    is_last_ = b_.add("Equal", {next, all});
-    const std::string count = b_.add("Where", {is_last_, b_.integer(0), next}, {}, done + "_next");
-    bind(done, count, ElementType::int64, {});
+    const std::string is_last = b_.add("Equal", {next, all});
+    const std::string hint = made_.finite.empty() ? done + "_next" : done + "_counted";
+    const std::string count = b_.add("Where", {is_last, b_.integer(0), next}, {}, hint);
+    bind(done, unless_broken(count, done, done + "_next"), ElementType::int64, {});
+    updates_ = updates_.empty() ? is_last : b_.add("And", {is_last, updates_});
     const std::string share = b_.number(1 / static_cast<double>(options_.accumulate));
     const std::string zero = b_.number(0);
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const Parameter& p = parameters_[i];
       const std::string sum = state(p.name + "_gradient", zeros(b_.element(), p.shape));
       gradients_[i] = b_.add("Add", {sum, b_.add("Mul", {gradients_[i], share})});
-      bind(sum, b_.add("Where", {is_last_, zero, gradients_[i]}, {}, sum + "_next"), b_.element(),
-           p.shape);
+      const std::string left = b_.add("Where", {is_last, zero, gradients_[i]}, {},
+                                      made_.finite.empty() ? sum + "_next" : sum + "_summed");
+      bind(sum, unless_broken(left, sum, sum + "_next"), b_.element(), p.shape);
     }
   }
 
@@ -276,7 +313,7 @@ class Updating {
   void count() {
     const std::string steps = state("updates", Tensor::scalar<int64_t>(0));
     count_ = b_.add("Add", {steps, b_.integer(1)});
-    const std::string next = is_last_.empty() ? count_ : held(count_, steps, steps + "_next");
+    const std::string next = updates_.empty() ? count_ : held(count_, steps, steps + "_next");
     bind(steps, next, ElementType::int64, {});
     const double rate =
         options_.learning_rate > 0 ? options_.learning_rate : default_rate(options_.optimizer);
@@ -303,7 +340,7 @@ class Updating {
     for (size_t k = 0; k < results.size(); ++k) {
       for (size_t i = 0; i < parameters_.size(); ++i)
         results[k].push_back(b_.name((k == 0 ? parameters_[i].name : slots[k - 1][i]) +
-                                     (is_last_.empty() ? "_next" : "_proposed")));
+                                     (updates_.empty() ? "_next" : "_proposed")));
     }
     if (rule.is_standard)
       add_one_node(rule, head, slots, results);
@@ -348,7 +385,7 @@ class Updating {
   const std::vector<Parameter>& parameters_;
   std::vector<std::string> gradients_;
   const TrainableOptions& options_;
-  std::string is_last_;  // of the steps that are accumulated; empty: each is
+  std::string updates_;  // whether this step updates; empty: each does
   std::string count_;    // of this update, from 1
   Updates made_;
 };
@@ -365,9 +402,13 @@ double default_rate(Optimizer optimizer) {
 }
 
 Updates add_updates(GraphBuilder& builder, const std::vector<Parameter>& parameters,
-                    const std::vector<std::string>& gradients, const TrainableOptions& options,
-                    int64_t opset) {
-  return Updating(builder, parameters, gradients, options).make(opset);
+                    const std::vector<std::string>& gradients, const std::string& scale,
+                    const TrainableOptions& options, int64_t opset) {
+  return Updating(builder, parameters, gradients, options).make(scale, opset);
+}
+
+std::string add_loss_scale(GraphBuilder& builder, const TrainableOptions& options) {
+  return builder.initializer("loss_scale", scalar(builder.element(), options.loss_scale));
 }
 
 }  // namespace sardonyx::train

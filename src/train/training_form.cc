@@ -1,4 +1,5 @@
-// BatchNormalization and Dropout in their training form, beside the main graph's own.
+// BatchNormalization and Dropout in their training form, and products of half precision, beside the
+// main graph's own.
 #include <algorithm>
 
 #include "ir/tensor.h"
@@ -42,6 +43,57 @@ void replace(std::vector<std::string>& names, const Copies& copies) {
   }
 }
 
+// Products, whose operands may be of half precision.
+bool is_product(const ir::Node& node) {
+  return is_standard(node, "MatMul") || is_standard(node, "Gemm") || is_standard(node, "Conv") ||
+         is_standard(node, "ConvTranspose");
+}
+
+// Casts to half precision of what products read; one for each value.
+class HalfOperands {
+ public:
+  HalfOperands(ir::Graph& to, NamePool& names, const TrainableOptions& options)
+      : to_(to),
+        names_(names),
+        type_(options.precision == Precision::bfloat16  ? ElementType::bfloat16
+              : options.precision == Precision::float16 ? ElementType::float16
+                                                        : ElementType::undefined) {}
+
+  bool wants(const ir::Node& node) const {
+    return type_ != ElementType::undefined && is_product(node);
+  }
+  // The node on operands of half precision, and its output as float32 again.
+  void add(ir::Node node) {
+    for (std::string& input : node.inputs) {
+      if (input.empty()) continue;
+      std::string& half = made_[input];
+      if (half.empty()) {
+        half = names_.make(input + "_half");
+        cast(input, half, type_);
+      }
+      input = half;
+    }
+    const std::string output = node.outputs[0];
+    node.outputs[0] = names_.make(output + "_half");
+    const std::string made = node.outputs[0];
+    to_.nodes.push_back(std::move(node));
+    cast(made, output, ElementType::float32);
+  }
+
+ private:
+  void cast(const std::string& from, const std::string& to, ElementType type) {
+    ir::Node& node = to_.nodes.emplace_back();
+    node.op_type = "Cast";
+    node.inputs = {from}, node.outputs = {to};
+    node.attributes = {ops::int_attribute("to", static_cast<int64_t>(type))};
+  }
+
+  ir::Graph& to_;
+  NamePool& names_;
+  const ElementType type_;
+  std::map<std::string, std::string> made_;
+};
+
 bool reads_copies(const ir::Node& node, const Copies& copies) {
   const auto is_copied = [&](const std::string& name) { return copies.contains(name); };
   bool reads = std::ranges::any_of(node.inputs, is_copied);
@@ -79,12 +131,14 @@ std::map<std::string, std::string> add_training_form(const ir::Graph& main,
                                                      const TrainableOptions& options,
                                                      std::vector<RunningStatistics>& statistics) {
   Copies copies;
+  HalfOperands halves(to, names, options);
   std::string yes;
   for (const size_t index : nodes_behind(main, scores)) {
     const ir::Node& node = main.nodes[index];
     const bool normalizes = trains_statistics(node, main, trained, options);
     const bool drops = is_idle_dropout(node);
-    if (!normalizes && !drops && !reads_copies(node, copies)) continue;
+    const bool multiplies = halves.wants(node);
+    if (!normalizes && !drops && !multiplies && !reads_copies(node, copies)) continue;
     ir::Node copy = node;
     if (!copy.name.empty()) copy.name += "_training";
     replace(copy.inputs, copies);
@@ -112,7 +166,10 @@ std::map<std::string, std::string> add_training_form(const ir::Graph& main,
       // The derivative needs to know what was kept.
       if (copy.outputs.size() < 2) copy.outputs.push_back(names.make(node.outputs[0] + "_kept"));
     }
-    to.nodes.push_back(std::move(copy));
+    if (multiplies)
+      halves.add(std::move(copy));
+    else
+      to.nodes.push_back(std::move(copy));
   }
   return copies;
 }

@@ -11,6 +11,7 @@
 #include "session/lowered.h"
 #include "session/model.h"
 #include "session/saving.h"
+#include "train/merge_lora.h"
 #include "train/method.h"
 #include "train/state.h"
 #include "train/step_method.h"
@@ -26,6 +27,7 @@ using train::StepMethod;
 
 constexpr std::string_view seed_key = "sardonyx.training.seed";
 constexpr std::string_view turn_key = "sardonyx.training.turn";
+constexpr std::string_view recompute_key = "sardonyx.training.recompute";
 
 // The checker's rules of training information are this layer's, too: whatever breaks one has no
 // meaning that could be run.
@@ -85,6 +87,13 @@ uint64_t counted(const ir::Model& model, std::string_view key) {
   return number;
 }
 
+// What the caller asks, or what the model was made for.
+TrainingOptions resolved(const ir::Model& model, TrainingOptions options) {
+  const std::string* recompute = find_metadata(model, recompute_key);
+  if (!options.recompute) options.recompute = recompute != nullptr && *recompute == "1";
+  return options;
+}
+
 void set_metadata(ir::Model& model, std::string_view key, std::string value) {
   const auto found = std::ranges::find(model.metadata_props, key, &ir::StringEntry::key);
   ir::StringEntry& entry =
@@ -92,8 +101,10 @@ void set_metadata(ir::Model& model, std::string_view key, std::string value) {
   entry.key = key, entry.value = std::move(value);
 }
 
+}  // namespace
+
 // Functions that neither the main graph nor another function that stays calls.
-void drop_training(ir::Model& model) {
+void train::drop_training(ir::Model& model) {
   model.training_info.clear();
   const auto is_training = [](const ir::StringEntry& entry) {
     return entry.key.starts_with("sardonyx.training.");
@@ -120,6 +131,8 @@ void drop_training(ir::Model& model) {
     return domain != "ai.onnx.ml" && !domains.contains(domain);
   });
 }
+
+namespace {
 
 // What a graph of an entry makes of the state.
 struct Update {
@@ -155,7 +168,7 @@ const std::vector<ValueDescription> no_values;
 struct TrainingSession::Implementation {
   Implementation(const Model& given, const TrainingOptions& asked)
       : model(given.share()),
-        options(asked),
+        options(resolved(model->runnable(), asked)),
         pool(checked_threads(asked.threads)),
         table(checked(*model)),
         seed(asked.seed.value_or(counted(model->runnable(), seed_key))),
@@ -383,7 +396,11 @@ void TrainingSession::save(const std::string& path, const TrainingSaveOptions& o
   train::store_values(model, s.table, now->values);
   set_metadata(model, seed_key, fmt::format("{}", s.seed));
   set_metadata(model, turn_key, fmt::format("{}", now->turn));
-  if (options.inference_only) drop_training(model);
+  if (options.inference_only || options.merge_lora) train::drop_training(model);
+  if (options.merge_lora && train::merge_lora(model) == 0)
+    fail(ErrorCode::bad_input,
+         "the model has no low-rank products to merge; make_trainable adds them where it is asked "
+         "for LoRA");
   for (const auto& [key, value] : options.metadata) set_metadata(model, key, value);
   SaveOptions saving;
   saving.external_data = options.external_data;

@@ -488,6 +488,44 @@ def test_lora_learns_beside_frozen_weights(sardonyx, tmp_path):
     onnx.checker.check_model(left, full_check=True)
 
 
+def test_lora_is_merged(sardonyx, tmp_path):
+    model, weights = mlp()
+    x, target = examples()
+    trainable = make(sardonyx, tmp_path, model, "--lora", "2:W*", "--learning-rate", "0.05")
+    data = save_data(tmp_path, x=x, target=target)
+    train(sardonyx, trainable, data, tmp_path / "whole.onnx", "--inference-only")
+    train(sardonyx, trainable, data, tmp_path / "merged.onnx", "--merge-lora")
+    merged = onnx.load(tmp_path / "merged.onnx")
+    onnx.checker.check_model(merged, full_check=True)
+    assert [node.op_type for node in merged.graph.node] == [node.op_type for node in model.graph.node]
+    assert not merged.training_info and len(merged.graph.initializer) == len(weights)
+    whole, trained = weights_of(tmp_path / "whole.onnx"), weights_of(tmp_path / "merged.onnx")
+    for name in ("W1", "W2"):
+        product = whole[f"{name}_lora_A"].astype(np.float64) @ whole[f"{name}_lora_B"]
+        assert np.allclose(trained[name], weights[name] + product, atol=1e-6) and np.abs(product).max() > 0.01
+    plain = make(sardonyx, tmp_path, model)
+    assert "no low-rank products" in refused(
+        sardonyx, BAD_INPUT, "train", plain, "--data", data, "-o", tmp_path / "none.onnx", "--merge-lora")
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision(sardonyx, tmp_path, precision):
+    """Losses stay near those of float32, weights float32; the model conforms, and other options go with it."""
+    model, _ = mlp()
+    x, target = examples()
+    options = ["--accumulate", "2", "--clip-norm", "1", "--optimizer", "momentum", "--learning-rate", "0.05"]
+    data = save_data(tmp_path, x=x, target=target)
+    exact = losses_of(train(sardonyx, make(sardonyx, tmp_path, model, *options), data, tmp_path / "a.onnx", "--no-shuffle"))
+    trainable = make(sardonyx, tmp_path, model, *options, "--precision", precision)
+    half = losses_of(train(sardonyx, trainable, data, tmp_path / "b.onnx", "--no-shuffle"))
+    assert not np.array_equal(exact, half) and np.allclose(exact, half, rtol=0.03)
+    trained = weights_of(tmp_path / "b.onnx", inference=False)
+    assert all(trained[name].dtype == np.float32 for name in ("W1", "b1", "W2", "b2"))
+    assert ("loss_scale" in trained) == (precision == "fp16")
+    again = train(sardonyx, trainable, data, tmp_path / "c.onnx", "--no-shuffle", "--recompute")
+    assert np.allclose(losses_of(again), half, rtol=0.03)
+
+
 def test_a_trained_model_infers_what_it_learned(sardonyx, tmp_path):
     model, _ = mlp()
     x, target = examples()
@@ -557,6 +595,8 @@ def test_make_trainable_says_what_is_wrong(sardonyx, tmp_path):
     assert "RANK:PATTERN" in message(BAD_INPUT, "--lora", "4")
     assert "it has 'y'" in message(BAD_INPUT, "--output-name", "z")
     assert "beta1 must be in [0, 1)" in message(BAD_INPUT, "--beta1", "1.5")
+    assert "there are float32, bf16, fp16" in message(BAD_INPUT, "--precision", "fp8")
+    assert "loss_scale must be positive" in message(BAD_INPUT, "--precision", "fp16", "--loss-scale", "-1")
     assert not (tmp_path / "t.onnx").exists()
     make(sardonyx, tmp_path, model)
     assert "training information already" in refused(
@@ -581,6 +621,8 @@ def test_train_says_what_is_wrong(sardonyx, tmp_path):
     assert "hold no example" in message(BAD_INPUT, save_data(tmp_path, "e.npz", x=x[:0], target=target[:0]))
     message(UNREADABLE, tmp_path / "missing.npz")
     assert "--checkpoint DIR" in message(USAGE, good, "--resume")
+    assert "no images to augment" in message(BAD_INPUT, good, "--augment", "flip")
+    assert "flip, crop:PIXELS" in message(BAD_INPUT, good, "--augment", "turn")
     wrong = save_data(tmp_path, "f.npz", x=x, target=target + 7)
     assert message(None, wrong) != ""
     assert not (tmp_path / "out.onnx").exists()

@@ -6,10 +6,13 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <thread>
+#include <tuple>
 
 #include "sardonyx/fit.h"
 #include "sardonyx/trainable.h"
+#include "train/augment.h"
 
 namespace sardonyx::test {
 namespace {
@@ -133,6 +136,102 @@ TEST(MakeTrainable, WorksInDouble) {
   EXPECT_LT(last, first / 10);
 }
 
+// Products are computed in half precision; weights, state and the loss stay float32.
+TEST(MakeTrainable, HalfPrecisionLearns) {
+  for (const auto precision : {Precision::bfloat16, Precision::float16}) {
+    TrainableOptions options = squares(Optimizer::momentum, 0.05);
+    options.precision = precision, options.accumulate = 2, options.clip_norm = 4;
+    const Model model = make_trainable(line_model(), options);
+    TrainingSession session(model), reference(model, {.reference = true});
+    for (TrainingSession* one : {&session, &reference})
+      fit(*one, examples(), {.epochs = 40, .batch = 8});
+    EXPECT_NEAR(state_of(session, "w").elements<float>()[0], 3, 3e-2);
+    EXPECT_NEAR(state_of(session, "b").elements<float>()[0], 0.5, 3e-2);
+    EXPECT_NEAR(state_of(session, "w").elements<float>()[0],
+                state_of(reference, "w").elements<float>()[0], 3e-2);
+    EXPECT_LT(measure(session, examples())[0].value, 1e-3);
+    EXPECT_EQ(state_of(session, "updates").elements<int64_t>()[0], 100);
+  }
+}
+
+// A gradient that is not finite: nothing is updated, and the scale of the loss is halved.
+TEST(MakeTrainable, AnOverflowUpdatesNothing) {
+  TrainableOptions options = squares(Optimizer::adam);
+  options.precision = Precision::float16, options.loss_scale = 0x1p24, options.scale_growth = 3;
+  TrainingSession session(make_trainable(line_model(), options));
+  // Errors of about 100 times 2 times the scale pass what float16 holds.
+  const Tensor x = Tensor::of<float>({1, 1}, {1, 2}), t = Tensor::of<float>({-100}, {1, 1});
+  const auto scale = [&] { return state_of(session, "loss_scale").elements<float>()[0]; };
+  int64_t broken = 0;
+  while (state_of(session, "updates").elements<int64_t>()[0] == 0 && broken < 40) {
+    EXPECT_EQ(scale(), std::ldexp(1.0f, static_cast<int>(24 - broken)));
+    EXPECT_EQ(state_of(session, "w").elements<float>()[0], 1);
+    const auto told = session.step({{"x", x}, {"target", t}});
+    EXPECT_TRUE(std::isfinite(told[0].tensor().elements<float>()[0]));
+    ++broken;
+  }
+  EXPECT_GT(broken, 10);
+  EXPECT_LT(broken, 30);
+  EXPECT_NE(state_of(session, "w").elements<float>()[0], 1);
+  // Three steps in a row without one double it.
+  const float found = scale();
+  session.set_state({{"loss_scale", Tensor::scalar(found / 64)}});
+  for (int i = 0; i < 2; ++i) session.step({{"x", x}, {"target", t}});
+  EXPECT_EQ(scale(), found / 32);
+  session.initialize();
+  EXPECT_EQ(scale(), 0x1p24f);
+}
+
+TEST(MakeTrainable, HalfPrecisionTakesFloat32) {
+  std::string text = line;
+  for (size_t at = 0; (at = text.find("float[", at)) != text.npos;) text.replace(at, 5, "double");
+  TrainableOptions options = squares();
+  options.precision = Precision::bfloat16;
+  EXPECT_NE(error_of([&] { make_trainable(Model::from_text(text), options); }).find("float32"),
+            std::string::npos);
+  options.precision = Precision::float16, options.loss_scale = 0;
+  EXPECT_NE(error_of([&] { make_trainable(line_model(), options); }).find("loss_scale"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { precision_named("fp8"); }).find("bf16"), std::string::npos);
+}
+
+// Products of LoRA become part of the weights, transposed ones and those that two nodes share too.
+TEST(MergeLora, ComputesTheSame) {
+  const Model model = Model::from_text(R"(
+<ir_version: 10, opset_import: ["": 21]>
+g (float[N,3] x) => (float[N,2] y)
+<float[3,3] shared = {1,2,3,4,5,6,7,8,10}, float[2,3] turned = {1,0,-1,2,1,0}, float[2] c = {1,2}> {
+  a = MatMul (x, shared)
+  b = Tanh (a)
+  d = MatMul (b, shared)
+  y = Gemm <transB = 1, alpha = 0.5> (d, turned, c)
+}
+)");
+  TrainableOptions options = squares(Optimizer::sgd, 0.01);
+  options.lora = {{2, "*", 3}};
+  TrainingSession session(make_trainable(model, options));
+  const Tensor x = Tensor::of<float>({1, -1, 0.5f, 0.25f, 2, -2}, {2, 3}),
+               t = Tensor::of<float>({1, 0, 0, 1}, {2, 2});
+  for (int i = 0; i < 20; ++i) session.step({{"x", x}, {"target", t}});
+  const std::string path = testing::TempDir() + "merged.onnx",
+                    whole = testing::TempDir() + "trained.onnx";
+  session.save(path, {.merge_lora = true});
+  session.save(whole);
+  const auto expected = session.infer({{"x", x}})[0].tensor();
+  const auto plain = Session(model).run({{"x", x}})[0].tensor();
+  EXPECT_NE(expected.elements<float>()[0], plain.elements<float>()[0]);
+  for (const Model& merged : {Model(path), merge_lora(Model(whole))}) {
+    EXPECT_EQ(merged.to_text().find("lora"), std::string::npos);
+    const auto found = Session(merged).run({{"x", x}})[0].tensor();
+    for (size_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(found.elements<float>()[i], expected.elements<float>()[i], 1e-4);
+  }
+  EXPECT_NE(error_of([&] { merge_lora(model); }).find("no low-rank products"), std::string::npos);
+  TrainingSession other(make_trainable(model, squares()));
+  EXPECT_NE(error_of([&] { other.save(path, {.merge_lora = true}); }).find("no low-rank products"),
+            std::string::npos);
+}
+
 TEST(MakeTrainable, NamesThatAreTaken) {
   const Model model = Model::from_text(R"(
 <ir_version: 10, opset_import: ["": 21]>
@@ -220,6 +319,102 @@ TEST(Fit, GoesOnInTheMiddleOfAnEpoch) {
     const Tensor a = value.tensor(), b = state_of(parts, name);
     EXPECT_EQ(0, std::memcmp(a.data(), b.data(), a.byte_size())) << name;
   }
+}
+
+std::vector<NamedValue> image_batch(std::span<const int64_t> places) {
+  Tensor images(ElementType::float32, {static_cast<int64_t>(places.size()), 2, 3, 4});
+  const auto elements = images.mutable_elements<float>();
+  for (size_t i = 0; i < elements.size(); ++i)
+    elements[i] = static_cast<float>(places[i / 24] * 100) + static_cast<float>(i % 24) + 1;
+  return {{"image", images}, {"label", Tensor::of<int64_t>(places, {images.shape()[0]})}};
+}
+
+// Each example is one of the ways in which its image can be moved and mirrored, the same for all of
+// its planes, and drawn for it alone: not for its place in the batch.
+TEST(Fit, AugmentsImages) {
+  std::vector<int64_t> places(64), turned;
+  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int64_t>(i);
+  turned.assign(places.rbegin(), places.rend());
+  const Augmentation how = augmentation_named("flip,crop:1");
+  EXPECT_TRUE(how.flip && how.crop == 1);
+  auto batch = image_batch(places), other = image_batch(turned), later = image_batch(places);
+  train::augment(batch, places, how, 7, 3);
+  train::augment(other, turned, how, 7, 3);
+  train::augment(later, places, how, 7, 4);
+  const auto a = batch[0].second.tensor().elements<float>(),
+             b = other[0].second.tensor().elements<float>(),
+             c = later[0].second.tensor().elements<float>();
+  std::set<std::tuple<int, int, bool>> ways;
+  size_t changes = 0;
+  for (size_t i = 0; i < 64; ++i) {
+    EXPECT_TRUE(std::equal(&a[i * 24], &a[i * 24] + 24, &b[(63 - i) * 24]));
+    changes += std::equal(&a[i * 24], &a[i * 24] + 24, &c[i * 24]) ? 0 : 1;
+    size_t fitting = 0;
+    for (int down = -1; down <= 1; ++down) {
+      for (int right = -1; right <= 1; ++right) {
+        for (const bool mirrored : {false, true}) {
+          bool same = true;
+          for (int k = 0; k < 24; ++k) {
+            const int plane = k / 12, h = k / 4 % 3 - down,
+                      w = (mirrored ? 3 - k % 4 : k % 4) - right;
+            const bool inside = h >= 0 && h < 3 && w >= 0 && w < 4;
+            const auto value = inside ? static_cast<float>(100 * i) +
+                                            static_cast<float>(plane * 12 + h * 4 + w) + 1
+                                      : 0.0f;
+            same = same && a[i * 24 + static_cast<size_t>(k)] == value;
+          }
+          if (!same) continue;
+          ++fitting;
+          ways.insert({down, right, mirrored});
+        }
+      }
+    }
+    EXPECT_EQ(fitting, 1u) << "example " << i;
+  }
+  EXPECT_GT(ways.size(), 14u);
+  EXPECT_GT(changes, 50u);
+  EXPECT_EQ(batch[1].second.tensor().elements<int64_t>()[5], 5);
+}
+
+TEST(Fit, GoesOnWithTheSameImages) {
+  const Model model = make_trainable(Model::from_text(R"(
+<ir_version: 10, opset_import: ["": 21]>
+g (float[N,1,4,4] x) => (float[N,1,4,4] y) <float[1,1,3,3] w = {0,0,0,0,2,0,0,0,0}> {
+  y = Conv <pads = [1,1,1,1]> (x, w)
+}
+)"),
+                                     squares());
+  Tensor x(ElementType::float32, {21, 1, 4, 4});
+  for (size_t i = 0; i < 336; ++i) x.mutable_elements<float>()[i] = static_cast<float>(i % 17) / 16;
+  const TrainingData data({{"x", x}, {"target", x}});
+  TrainingSession whole(model), parts(model), plain(model);
+  FitOptions options;
+  options.epochs = 4, options.batch = 4;
+  fit(plain, data, options);
+  options.augment = augmentation_named("crop:2,flip");
+  fit(whole, data, options);
+  std::atomic<bool> stop = false;
+  options.stop = &stop;
+  options.on_step = [&](const FitProgress& at) { stop = at.step == 9; };
+  const FitResult first = fit(parts, data, options);
+  options.stop = nullptr, options.first_step = first.step;
+  fit(parts, data, options);
+  const Tensor a = state_of(whole, "w"), b = state_of(parts, "w"), c = state_of(plain, "w");
+  EXPECT_EQ(0, std::memcmp(a.data(), b.data(), a.byte_size()));
+  EXPECT_NE(0, std::memcmp(a.data(), c.data(), a.byte_size()));
+}
+
+TEST(Fit, AugmentationsThatAreNone) {
+  for (const char* text : {"", "flip,", "crop", "crop:", "crop:0", "crop:-1", "crop:5000", "turn"})
+    EXPECT_NE(error_of([&] { augmentation_named(text); }).find("an augmentation is"),
+              std::string::npos)
+        << text;
+  TrainingSession session(make_trainable(line_model(), squares()));
+  EXPECT_NE(
+      error_of([&] { fit(session, examples(), {.augment = {.flip = true}}); }).find("no images"),
+      std::string::npos);
+  EXPECT_NE(error_of([&] { fit(session, examples(), {.augment = {.crop = -1}}); }).find("crops"),
+            std::string::npos);
 }
 
 TEST(Fit, RefusesWhatMakesNoSense) {
