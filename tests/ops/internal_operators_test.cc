@@ -247,7 +247,7 @@ TEST(InternalNodes, AreAllListed) {
   EXPECT_EQ(listed, with_code);
   ir::Node node = node_of(LookupTable{});
   node.op_type = "Unheard";
-  EXPECT_EQ(problem_of(node), "there is no internal operator Unheard");
+  EXPECT_EQ(problem_of(node), "is no internal operator");
 }
 
 TEST(InternalNodes, HaveTheirInputsAtTheirPositions) {

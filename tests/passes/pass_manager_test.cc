@@ -46,7 +46,7 @@ TEST(Verify, NamesWhatIsBroken) {
             "'y' is made by another node before Neg making 'y'");
   EXPECT_EQ(broken("g (float[2] x) => (float[2] y) { a = Exp(x) }"), "nothing makes output 'y'");
   EXPECT_EQ(broken("g (float[2] x) => (float[2] y) { y = sardonyx.Nothing(x) }"),
-            "there is no internal operator Nothing");
+            "Nothing making 'y' is no internal operator");
   EXPECT_EQ(
       broken("g (bool c, float[2] x) => (float[2] y) { y = If(c) <then_branch = t () => (o) "
              "{ o = Neg(later) }, else_branch = e () => (p) { p = Abs(x) }> later = Exp(x) }"),

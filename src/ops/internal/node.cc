@@ -46,7 +46,7 @@ std::optional<std::string> problem_of(const ir::Node& node) {
     }
     return true;
   });
-  if (!found) return fmt::format("there is no internal operator {}", node.op_type);
+  if (!found) return "is no internal operator";
   return problem;
 }
 

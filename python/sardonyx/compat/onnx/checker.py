@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx
 import onnx.checker
+import onnx.shape_inference
 
 from ... import _tools
 from ..._errors import Error
@@ -34,14 +35,18 @@ def check_model(model: Any, full_check: bool = False, skip_opset_compatibility_c
                 check_custom_domain: bool = False) -> None:
     """Raises ValidationError where the model, a message, its bytes or a path, breaks a rule; the text names every rule.
 
-    `full_check` also infers types and shapes. Opset versions are judged by what Sardonyx knows, so that
+    `full_check` also infers types and shapes: InferenceError for what is wrong with them. Opset versions are judged by what Sardonyx knows, so that
     `skip_opset_compatibility_check` changes nothing.
     """
     if not is_path(model) and not isinstance(model, bytes):
         model = model.SerializeToString()
-    if isinstance(model, bytes) and len(model) > MAXIMUM_PROTOBUF:
+    if isinstance(model, bytes) and len(model) > onnx.checker.MAXIMUM_PROTOBUF:
         raise ValueError("This protobuf of onnx model is too large (>2GiB). Call check_model with model path instead.")
-    _refuse(_report(model, full=full_check, data=is_path(model), unknown_domains_are_errors=check_custom_domain).errors)
+    _refuse(_report(model, data=is_path(model), unknown_domains_are_errors=check_custom_domain).errors)
+    if full_check:
+        found = _report(model, full=True, data=is_path(model), unknown_domains_are_errors=check_custom_domain).errors
+        if found:
+            raise onnx.shape_inference.InferenceError("\n".join(map(str, found)))
 
 
 def _imports(ctx: Any) -> tuple[dict[str, int], int]:

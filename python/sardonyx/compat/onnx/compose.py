@@ -24,7 +24,13 @@ def check_overlapping_names(g1: Any, g2: Any, io_map: Sequence[tuple[str, str]] 
         ("value_info", [{one.name for one in graph.value_info} for graph in (g1, g2)]),
         ("initializer", [{one.name for one in graph.initializer} for graph in (g1, g2)]),
         ("sparse_initializer", [{one.values.name for one in graph.sparse_initializer} for graph in (g1, g2)])]
-    return [(kind, sorted(one & other)) for kind, (one, other) in kinds if one & other]
+    found = [(kind, sorted(one & other)) for kind, (one, other) in kinds if one & other]
+    indices = [{one.indices.name for one in graph.sparse_initializer if one.indices.name} for graph in (g1, g2)]
+    if indices[0] & indices[1]:
+        if not found or found[-1][0] != "sparse_initializer":
+            found.append(("sparse_initializer", []))
+        found[-1][1].extend(sorted(indices[0] & indices[1]))
+    return found
 
 
 def _require_graph(graph: Any, name: str) -> None:
@@ -45,6 +51,10 @@ def merge_models(m1: Any, m2: Any, io_map: list[tuple[str, str]], inputs: list[s
             raise TypeError(f"{which} argument is not an ONNX model")
     if m1.ir_version != m2.ir_version:
         raise ValueError(f"IR version mismatch {m1.ir_version} != {m2.ir_version}. Both models should have the same IR version")
+    metadata = {one.key: one.value for one in m1.metadata_props}
+    for prop in m2.metadata_props:
+        if metadata.get(prop.key, prop.value) != prop.value:
+            raise ValueError(f"Can't merge models with different values for the same model metadata property: '{prop.key}'")
     for graph, names, what in ((m1.graph.output, [one for one, _ in io_map], "Output {} is not present in g1"),
                                (m2.graph.input, [one for _, one in io_map], "Input {} is not present in g2")):
         there = {one.name for one in graph}
@@ -70,6 +80,21 @@ def merge_graphs(g1: Any, g2: Any, io_map: list[tuple[str, str]], inputs: list[s
     return merge_models(model_of_graph(g1), model_of_graph(g2), io_map, inputs, outputs, prefix1, prefix2, name, doc_string).graph
 
 
+def _node_names(graph: Any) -> dict[str, None]:
+    """Of the graph's nodes and of those in graphs inside of them."""
+    found: dict[str, None] = {}
+    waiting = [graph]
+    while waiting:
+        for node in waiting.pop().node:
+            if node.name:
+                found[node.name] = None
+            for attribute in node.attribute:
+                waiting.extend(attribute.graphs)
+                if attribute.HasField("g"):
+                    waiting.append(attribute.g)
+    return found
+
+
 def add_prefix(model: Any, prefix: str, rename_nodes: bool | None = True, rename_edges: bool | None = True,
                rename_inputs: bool | None = True, rename_outputs: bool | None = True, rename_initializers: bool | None = True,
                rename_value_infos: bool | None = True, rename_functions: bool | None = True, inplace: bool | None = False,
@@ -86,9 +111,16 @@ def add_prefix(model: Any, prefix: str, rename_nodes: bool | None = True, rename
                           (rename_edges, sorted(others))):
         if wanted:
             chosen.update(dict.fromkeys(names))
-    nodes = {node.name: prefix + node.name for node in graph.node if node.name} if rename_nodes else {}
+    nodes = {name: prefix + name for name in _node_names(graph)} if rename_nodes else {}
     functions = {one.name: prefix + one.name for one in model.functions} if rename_functions else {}
     made = _tools.rename(model, values={name: prefix + name for name in chosen}, nodes=nodes, functions=functions)
+    for sparse in made.graph.sparse_initializer if rename_initializers else ():
+        if sparse.indices.name:
+            sparse.indices.name = prefix + sparse.indices.name
+    known = {*inputs, *outputs, *initializers, *others}
+    for one in made.graph.value_info if rename_value_infos else ():
+        if one.name not in known and not one.name.startswith(prefix):  # of what nothing makes
+            one.name = prefix + one.name
     if inplace:
         model.CopyFrom(made)
         return model

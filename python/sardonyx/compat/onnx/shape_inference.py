@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,11 +29,27 @@ def infer_shapes(model: Any, check_type: bool = False, strict_mode: bool = False
         raise TypeError("infer_shapes only accepts ModelProto or bytes, For Model paths (str or os.PathLike), use infer_shapes_path().")
     if not isinstance(model, bytes) and not hasattr(model, "SerializeToString"):
         raise TypeError(f"infer_shapes only accepts ModelProto or bytes, incorrect type: {type(model)}")
+    made = _inferred(model, strict_mode or check_type)
+    return onnx.load_model_from_string(made) if isinstance(made, bytes) else made
+
+
+def _is_of_an_unknown_operator(finding: _inference.Finding) -> bool:
+    """Which onnx passes over: what it makes stays unknown."""
+    return "neither of the standard nor of a function" in finding.message
+
+
+def _inferred(model: Any, strict: bool) -> Any:
     try:
-        made = _inference.infer_shapes(model, strict=strict_mode or check_type)
+        opened = _tools._opened(model)
+        if strict:
+            findings = _inference.infer_types(opened, strict=True).findings
+            for one in findings:
+                if one.is_error and not _is_of_an_unknown_operator(one):
+                    raise InferenceError(f"{one.place}: {one.message}" if one.place else one.message)
+        made = _inference.infer_shapes(opened)
     except Error as found:
         raise InferenceError(str(found)) from found
-    return onnx.load_model_from_string(made) if isinstance(made, bytes) else made
+    return _tools.given_back(model, made)
 
 
 def infer_shapes_path(model_path: str | os.PathLike[str], output_path: str | os.PathLike[str] = "", check_type: bool = False,
@@ -56,7 +73,13 @@ def _declared(graph: Any, name: str, type_proto: Any) -> None:
 def _output_types(model: Any, strict: bool) -> dict[str, Any]:
     """Types of the outputs of the main graph, those that inference knows."""
     made = infer_shapes(model, strict_mode=strict)
-    return {one.name: one.type for one in made.graph.output if one.type.WhichOneof("value") is not None}
+    places = re.compile("|".join(rf"\b{re.escape(one.name)}\.\d+\b" for one in model.graph.input) or "(?!)")
+    types = {one.name: one.type for one in made.graph.output if one.type.WhichOneof("value") is not None}
+    for one in types.values():
+        for dim in one.tensor_type.shape.dim:
+            if places.search(dim.dim_param):  # a name that Sardonyx gives to a place that has none
+                dim.Clear()
+    return types
 
 
 def infer_node_outputs(schema: Any, node: Any, input_types: Mapping[str, Any], input_data: Mapping[str, Any] | None = None,
