@@ -235,7 +235,12 @@ def test_provider_options(affine):
     assert session.get_provider_options() == {"CPUExecutionProvider": {"a": "1"}} == session._provider_options
     for providers, options in ((["CPUExecutionProvider"], []), ("CPUExecutionProvider", [{}]), ([3], None)):
         with pytest.raises(ValueError):
-            ours.InferenceSession(affine, providers=providers, provider_options=options)
+            session.set_providers(providers, options)
+        with pytest.raises(ValueError):
+            ours.InferenceSession(affine, providers=providers, provider_options=options, enable_fallback=0)
+        with pytest.warns(UserWarning, match="falling back"):  # which onnxruntime prints
+            made = ours.InferenceSession(affine, providers=providers, provider_options=options)
+        assert made.get_providers() == ["CPUExecutionProvider"]
     session.set_providers([("CPUExecutionProvider", {"b": "2"})])
     assert session.get_provider_options() == {"CPUExecutionProvider": {"b": "2"}}
 
