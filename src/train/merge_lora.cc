@@ -121,8 +121,9 @@ class Merging {
     const ir::Node* high = product_node(high_value, "MatMul");
     const ir::Node* low = high == nullptr ? nullptr : product_node(high->inputs[0], "MatMul");
     if (product == nullptr || low == nullptr || low->inputs[0] != product->inputs[0] ||
-        !low->inputs[1].ends_with("_lora_A") || !high->inputs[1].ends_with("_lora_B") ||
-        !is_read_once(low->inputs[1]) || !is_read_once(high->inputs[1]))
+        low->inputs[1].find("_lora_A") == std::string::npos ||
+        high->inputs[1].find("_lora_B") == std::string::npos || !is_read_once(low->inputs[1]) ||
+        !is_read_once(high->inputs[1]))
       return std::nullopt;
     const auto at = [&](const ir::Node* node) {
       return static_cast<size_t>(node - graph_.nodes.data());

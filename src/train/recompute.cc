@@ -16,7 +16,7 @@ namespace sardonyx::train {
 namespace {
 
 constexpr int64_t usual_size = 16;   // of what is open
-constexpr int64_t small = 16 << 10;  // bytes that are kept in any case
+constexpr int64_t small_share = 64;  // of the largest value: what is smaller is kept
 constexpr size_t most_cuts = 256;    // places that segments may end at
 
 // A value that a node makes.
@@ -183,7 +183,10 @@ class Recomputing {
     std::vector<int64_t> saved(cut_ + 1, 0), alive(cut_ + 2, 0);
     for (const auto& [name, made] : values_) {
       if (made.node >= cut_) continue;
-      if (is_wanted(name, made)) saved[made.node + 1] += made.bytes;
+      if (is_wanted(name, made)) {
+        saved[made.node + 1] += made.bytes;
+        small_ = std::max(small_, made.bytes / small_share);
+      }
       // Before node i stand values that nodes from there on, up to the cut, read.
       const size_t last = made.last_before;
       if (last <= made.node) continue;
@@ -257,7 +260,7 @@ class Recomputing {
         const bool asked = needed.contains(output) || is_wanted(output, made);
         if (!asked) continue;
         // What is small, and what must not be made twice, stays.
-        if (!made.may_be_copied || (made.bytes < small && !is_view(node)))
+        if (!made.may_be_copied || (made.bytes < small_ && !is_view(node)))
           keep(output);
         else
           copies = true;
@@ -344,6 +347,7 @@ class Recomputing {
   std::vector<size_t> ends_;  // of segments; the last one's is the cut
   std::unordered_set<std::string> kept_, taken_;
   std::map<size_t, std::vector<ir::Node>> copies_;  // by the node that they stand before
+  int64_t small_ = 0;                               // bytes; values of fewer are kept in any case
   size_t count_ = 0;
 };
 

@@ -150,7 +150,9 @@ TEST(MakeTrainable, HalfPrecisionLearns) {
     EXPECT_NEAR(state_of(session, "w").elements<float>()[0],
                 state_of(reference, "w").elements<float>()[0], 3e-2);
     EXPECT_LT(measure(session, examples())[0].value, 1e-3);
-    EXPECT_EQ(state_of(session, "updates").elements<int64_t>()[0], 100);
+    // float16 finds its scale first.
+    EXPECT_GE(state_of(session, "updates").elements<int64_t>()[0], 95);
+    EXPECT_LE(state_of(session, "updates").elements<int64_t>()[0], 100);
   }
 }
 
@@ -200,7 +202,7 @@ TEST(MergeLora, ComputesTheSame) {
   const Model model = Model::from_text(R"(
 <ir_version: 10, opset_import: ["": 21]>
 g (float[N,3] x) => (float[N,2] y)
-<float[3,3] shared = {1,2,3,4,5,6,7,8,10}, float[2,3] turned = {1,0,-1,2,1,0}, float[2] c = {1,2}> {
+<float[3,3] shared = {0.1,0.2,0.3,0.4,0.5,-0.6,-0.7,0.8,1}, float[2,3] turned = {1,0,-1,2,1,0}, float[2] c = {1,2}> {
   a = MatMul (x, shared)
   b = Tanh (a)
   d = MatMul (b, shared)
