@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT, USAGE
 
 COMMANDS = ("run", "check", "info", "infer", "show", "explain", "bench", "profile", "convert", "diff", "extract", "merge",
-            "rename", "edit", "opset", "make-trainable", "train", "help", "completion")
+            "rename", "edit", "pack", "opset", "make-trainable", "train", "help", "completion")
 OLD_NAMES = ("--set", "--plain", "--pack-early")  # retired-word
 SHARED = ROOT / "docs" / "cli.md", ROOT / "docs" / "training.md", ROOT / "docs" / "profiling.md"
 
@@ -179,21 +179,22 @@ def test_fish_completes(sardonyx, listed, folder):
     assert set(offered("sardonyx completion ")) >= {"bash", "zsh", "fish"}
 
 
+# What is typed does not hold the word that is waited for.
 ZSH = r"""
 zmodload zsh/zpty
 zpty -b shell zsh -f -i
 zpty -w shell 'PS1=; unsetopt zle_bracketed_paste; autoload -Uz compinit; compinit -D -u; source s.zsh'
 zpty -w shell 'show() { compadd() { local -a found; local tag; builtin compadd -A found "$@"; print -rl -- "<"${^found}">"; builtin compadd "$@" }; "_main_complete"; }'
-zpty -w shell 'zle -C show complete-word show; bindkey "^I" show; print READY'
+zpty -w shell 'zle -C show complete-word show; bindkey "^I" show; print RE""ADY'
 integer waited=0
 local text= part=
-until [[ $text == *$'\n'READY* ]]; do zpty -r -t shell part && text+=$part || { sleep 0.05; (( waited++ > 400 )) && exit 3 }; done
+until [[ $text == *READY* ]]; do zpty -r -t shell part && text+=$part || { sleep 0.05; (( waited++ > 2000 )) && exit 3 }; done
 zpty -w -n shell "$1"$'\t'
 text= waited=0
 integer idle=0
 while (( waited++ < 600 )); do
   if zpty -r -t shell part; then text+=$part idle=0; else sleep 0.05; (( idle++ )); fi
-  [[ $text == *'>'* ]] && (( idle > 20 )) && break
+  [[ $text == *'>'* ]] && (( idle > 40 )) && break
 done
 print -r -- "$text"
 zpty -d shell
@@ -208,7 +209,7 @@ def test_zsh_completes(sardonyx, folder):
     subprocess.run(["zsh", "-n", "s.zsh"], cwd=folder, check=True)
 
     def offered(line):
-        made = subprocess.run(["zsh", "-f", "ask.zsh", line], cwd=folder, text=True, capture_output=True, check=True, timeout=60)
+        made = subprocess.run(["zsh", "-f", "ask.zsh", line], cwd=folder, text=True, capture_output=True, check=True)
         return set(re.findall(r"<([^<>\r\n]+)>", made.stdout))
 
     assert set(COMMANDS) <= offered("sardonyx ")

@@ -81,5 +81,5 @@ def test_other_blocks_are_run_elsewhere():
         if any(language == "cpp" for language, _ in blocks(page)):
             assert re.search(rf"\b{page.stem}\b", made), page.name
     assert "README.md" in made
-    for line in re.findall(r"^(find_package\(.*?\))", (ROOT / "README.md").read_text(), re.M):
+    for line in re.findall(r"^(find_package\(.*?)\)", (ROOT / "README.md").read_text(), re.M):
         assert line in (ROOT / ELSEWHERE["cmake"]).read_text()

@@ -335,7 +335,7 @@ class InferenceSession(Session):
         if self._model_path is None and not self._model_bytes:
             raise error(InvalidArgument, "No graph was found in the protobuf.")
         try:
-            files = {name: options._config[key] for name, key in _PACKED_FILES.items() if options._config.get(key)}
+            files: dict[str, Any] = {name: options._config[key] for name, key in _PACKED_FILES.items() if options._config.get(key)}
             model = Model(self._model_path if self._model_path is not None else self._model_bytes or b"",
                           folder=folder, libraries=libraries, warn=_log_warning)
             self._sess = Engine(model, seed=_state.seed(), **files, **chosen)
