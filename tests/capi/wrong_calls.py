@@ -24,6 +24,8 @@ MAY_BE_NULL = {
     "sardonyx_tensor_mutable_data": {"bytes"},
     "sardonyx_sparse_parts": {"values", "indices", "rank", "dims"},
     "sardonyx_optional_create": {"held"},
+    "sardonyx_model_pack": {"forms", "bytes"},
+    "sardonyx_model_compare_packed": {"forms", "text"},
     "sardonyx_model_load_memory": {"folder"},
     "sardonyx_model_read": {"folder"},
     "sardonyx_model_initializer": {"name", "value"},
