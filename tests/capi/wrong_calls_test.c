@@ -7,10 +7,8 @@
 
 #include "checks.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1 /* which says by itself what is read after it was released, and what leaks */
-#else
-#define SANITIZED 0
+#ifndef SANITIZED
+#define SANITIZED 0 /* 1: sanitizers tell by themselves what is read after its release, and leaks */
 #endif
 
 enum { ANY, REFUSED };
