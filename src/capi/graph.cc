@@ -45,7 +45,7 @@ void give_found(const std::optional<View>& found, const char* name, const char* 
 
 template <class View>
 void give_text(const View& view, sardonyx_bytes** to) {
-  required(to, "text"), *to = new sardonyx_bytes{{}, view.to_string()};
+  give_bytes(to, [&] { return view.to_string(); });
 }
 
 // Of a list, or with index 0 what is no list.

@@ -136,6 +136,13 @@ T* if_given(T* argument, const char* name) {
   return argument == nullptr ? nullptr : &required(argument, name);
 }
 
+// Gives the caller a handle of the text that `make` returns.
+template <class Make>
+void give_bytes(sardonyx_bytes** text, const Make& make) {
+  required(text, "text");
+  *text = new sardonyx_bytes{{}, make()};
+}
+
 // What a release function does. A handle that was released already stays so.
 template <class T>
 void release_handle(T* handle) {

@@ -58,12 +58,6 @@ const Step& step_of(const sardonyx_plan* plan, size_t index) {
   return steps[index];
 }
 
-template <class Make>
-void give_bytes(sardonyx_bytes** text, const Make& make) {
-  required(text, "text");
-  *text = new sardonyx_bytes{{}, make()};
-}
-
 void give_text(const std::vector<std::string>& list, size_t index, const char* what,
                const char** text) {
   required(text, "text");

@@ -64,12 +64,6 @@ Tolerance tolerance_of(const sardonyx_tolerance& known) {
   return tolerance;
 }
 
-template <class Make>
-void give_bytes(sardonyx_bytes** text, const Make& make) {
-  required(text, "text");
-  *text = new sardonyx_bytes{{}, make()};
-}
-
 }  // namespace
 
 sardonyx_status* sardonyx_named_values_create(const char* const* names,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t usual_size = 16;   // of what is open
 constexpr int64_t small_share = 64;  // of the largest value: what is smaller is kept
-constexpr size_t most_cuts = 256;    // places that segments may end at
+constexpr size_t max_cuts = 256;     // places that segments may end at
 
 // A value that a node makes.
 struct Made {
@@ -204,7 +204,7 @@ class Recomputing {
 
   // Of each stretch of nodes the place where the fewest bytes stand.
   std::vector<size_t> possible_ends(const std::vector<int64_t>& alive) const {
-    const size_t step = cut_ / most_cuts + 1;
+    const size_t step = cut_ / max_cuts + 1;
     std::vector<size_t> places;
     for (size_t begin = 1; begin < cut_; begin += step) {
       size_t best = begin;

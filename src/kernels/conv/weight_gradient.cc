@@ -37,13 +37,13 @@ int64_t line_reach(const ConvGeometry& g) {
 // chunks, whose sums are added up one after the other. Tasks are blocks of channels of x times
 // parts of the units; the sums of parts are added at the end.
 struct Images {
-  static constexpr int64_t least_channels = 3;
+  static constexpr int64_t min_channels = 3;
   static constexpr int64_t chunk_pixels = 128;
-  static constexpr int64_t most_floats = int64_t{1} << 16;  // of a padded plane
+  static constexpr int64_t max_floats = int64_t{1} << 16;  // of a padded plane
   static constexpr int64_t near_floats = int64_t{1}
                                          << 17;  // of the planes of a block, and of its sums
   static constexpr int64_t wanted_tasks = 32;
-  static constexpr int64_t most_sums = int64_t{2} << 20;  // floats, of all parts
+  static constexpr int64_t max_sums = int64_t{2} << 20;  // floats, of all parts
 
   explicit Images(const ConvGeometry& geometry) : g(geometry), kernels(tile_kernels()) {
     bool inside = true;  // no window looks beyond the image
@@ -71,7 +71,7 @@ struct Images {
     block = std::clamp<int64_t>(block, std::min(rows, all), all);
     blocks = divide_up(g.group_in, block);
     const int64_t tasks = std::max<int64_t>(1, g.group * blocks),
-                  fit = most_sums / std::max<int64_t>(1, weights());
+                  fit = max_sums / std::max<int64_t>(1, weights());
     parts = std::clamp<int64_t>(std::min(divide_up(wanted_tasks, tasks), fit), 1,
                                 std::max<int64_t>(units, 1));
     chunks = divide_up(images * pixels, chunk_pixels);
@@ -79,14 +79,14 @@ struct Images {
 
   // Whether planes are small enough, and channels fill tiles.
   static bool applies(const ConvGeometry& g) {
-    if (g.group_in < least_channels) return false;
+    if (g.group_in < min_channels) return false;
     int64_t floats = 1;
     for (size_t i = 0; i < 3; ++i) {
       const int64_t reach = (g.out[i] - 1) * g.stride[i] + (g.kernel[i] - 1) * g.dilation[i] + 1;
-      if (reach > most_floats) return false;
+      if (reach > max_floats) return false;
       floats *= std::max<int64_t>(reach, 1);
     }
-    return floats <= most_floats;
+    return floats <= max_floats;
   }
 
   int64_t weights() const { return g.group * g.group_out * g.terms; }
@@ -94,14 +94,14 @@ struct Images {
   int64_t chunk_begin(int64_t pixels, int64_t chunk) const {
     return part_begin(pixels, chunks, chunk);
   }
-  int64_t most_terms() const { return images * g.out_pixels; }
+  int64_t max_terms() const { return images * g.out_pixels; }
 
   // Floats of a worker: planes, a panel of dy, where pixels lie in a plane.
   int64_t planes_floats() const { return copies ? round_up(block * plane, aligned_floats) : 0; }
   int64_t panel_floats() const {
-    return round_up((divide_up(most_terms(), chunks) + 1) * kernels.panel_columns, aligned_floats);
+    return round_up((divide_up(max_terms(), chunks) + 1) * kernels.panel_columns, aligned_floats);
   }
-  int64_t offsets_floats() const { return round_up(most_terms(), aligned_floats); }
+  int64_t offsets_floats() const { return round_up(max_terms(), aligned_floats); }
   int64_t worker_floats() const { return planes_floats() + panel_floats() + offsets_floats(); }
 
   const ConvGeometry& g;
@@ -264,8 +264,8 @@ struct Windows {
   static constexpr int64_t unit_pixels = 128;
   static constexpr int64_t block_rows = 288;
   static constexpr int64_t wanted_tasks = 32;
-  static constexpr int64_t least_work = int64_t{1} << 17;   // multiply-adds of a task
-  static constexpr int64_t most_floats = int64_t{2} << 20;  // of the sums of all parts
+  static constexpr int64_t min_work = int64_t{1} << 17;    // multiply-adds of a task
+  static constexpr int64_t max_floats = int64_t{2} << 20;  // of the sums of all parts
 
   explicit Windows(const ConvGeometry& geometry) : g(geometry) {
     const int64_t pixels = std::max<int64_t>(g.out_pixels, 1), taps = std::max<int64_t>(g.taps, 1);
@@ -289,8 +289,8 @@ struct Windows {
     const int64_t each = std::max<int64_t>(g.group * blocks, 1);
     const int64_t unit_work =
         std::max<int64_t>(1, block * taps * g.group_out * images_per_unit * unit);
-    parts = std::min({divide_up(wanted_tasks, each), units / divide_up(least_work, unit_work),
-                      most_floats / std::max<int64_t>(1, weights())});
+    parts = std::min({divide_up(wanted_tasks, each), units / divide_up(min_work, unit_work),
+                      max_floats / std::max<int64_t>(1, weights())});
     parts = std::max<int64_t>(parts, 1);
   }
 
