@@ -64,12 +64,12 @@ std::string gather(const std::string& path) {
   return whole ? "" : fmt::format("cannot read {}: {}", path, std::strerror(problem));
 }
 
-CLI::Validator model_file() {
+Check model_file() {
   const auto check = [](std::string& given) {
     std::string problem = resolve(given, "/dev/stdin");
     return problem.empty() ? gather(given) : problem;
   };
-  return CLI::Validator(check, "");
+  return check;
 }
 
 std::string range_text(int64_t least, int64_t most) {
@@ -82,21 +82,22 @@ std::string range_text(int64_t least, int64_t most) {
 
 }  // namespace
 
-void add_model_argument(CLI::App& command, const char* name, std::string& path, const char* what) {
-  command.add_option(name, path, what)->required()->transform(model_file());
+void add_model_argument(const Options& command, const char* name, std::string& path,
+                        const char* what) {
+  command.add_option(name, path, what).required().transform(model_file());
 }
 
-void add_model_arguments(CLI::App& command, const char* name, std::vector<std::string>& paths,
+void add_model_arguments(const Options& command, const char* name, std::vector<std::string>& paths,
                          const char* what) {
-  command.add_option(name, paths, what)->required()->transform(model_file());
+  command.add_option(name, paths, what).required().transform(model_file());
 }
 
-CLI::Validator output_file() {
+Check output_file() {
   const auto check = [](std::string& given) { return resolve(given, "/dev/stdout"); };
-  return CLI::Validator(check, "");
+  return check;
 }
 
-CLI::Validator operator_set_file() {
+Check operator_set_file() {
   const auto check = [](std::string& given) {
     const bool is_number = !given.empty() && given.find_first_not_of("0123456789") == given.npos;
     if (!is_number || access(given.c_str(), F_OK) == 0) return std::string();
@@ -105,10 +106,10 @@ CLI::Validator operator_set_file() {
         "raised by 'sardonyx convert MODEL OUTPUT --opset {0}'",
         given);
   };
-  return CLI::Validator(check, "");
+  return check;
 }
 
-CLI::Validator whole_number(int64_t least, int64_t most) {
+Check whole_number(int64_t least, int64_t most) {
   const auto check = [least, most](std::string& text) {
     int64_t number = 0;
     const char* end = text.data() + text.size();
@@ -117,22 +118,22 @@ CLI::Validator whole_number(int64_t least, int64_t most) {
       return std::string();
     return fmt::format("must be {}; got '{}'", range_text(least, most), text);
   };
-  return CLI::Validator(check, "");
+  return check;
 }
 
-CLI::Validator not_empty() {
+Check not_empty() {
   const auto check = [](std::string& text) {
     return text.empty() ? std::string("needs a name; got an empty one") : std::string();
   };
-  return CLI::Validator(check, "");
+  return check;
 }
 
-CLI::Validator one_of(std::vector<std::string> words) {
+Check one_of(std::vector<std::string> words) {
   const auto check = [words = std::move(words)](std::string& text) {
     if (std::ranges::find(words, text) != words.end()) return std::string();
     return fmt::format("must be one of {}; got '{}'", fmt::join(words, ", "), printable(text));
   };
-  return CLI::Validator(check, "");
+  return check;
 }
 
 void tell_written(std::string_view path, std::string_view text) {
@@ -147,34 +148,32 @@ void warn_of_old_name(std::string_view name, std::string_view old_name) {
   warn(fmt::format("{} is called {} now; the old name goes with the next version", old_name, name));
 }
 
-void add_renamed_flag(CLI::App& command, const std::string& name, const std::string& old_name,
+void add_renamed_flag(const Options& command, const std::string& name, const std::string& old_name,
                       bool& flag, const std::string& help) {
   command.add_flag(name, flag, help);
-  const auto use_old = [&flag, name, old_name](int64_t) {
+  const auto use_old = [&flag, name, old_name] {
     flag = true;
     warn_of_old_name(name, old_name);
   };
-  command.add_flag_function(old_name, use_old, "The old name of " + name)->group("");
+  command.add_flag(old_name, use_old, "The old name of " + name).group("");
 }
 
-void add_operator_sets(CLI::App& command, std::vector<std::string>& files) {
+void add_operator_sets(const Options& command, std::vector<std::string>& files) {
   command
       .add_option("--operator-set", files,
                   "A document of an operator set that the model imports; repeatable")
-      ->check(operator_set_file())
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+      .check(operator_set_file())
+      .one_value_each()
+      .type_name("FILE");
   const auto use_old = [&files](const std::vector<std::string>& given) {
     files.insert(files.end(), given.begin(), given.end());
     warn_of_old_name("--operator-set", "--opset");
   };
-  command
-      .add_option_function<std::vector<std::string>>("--opset", use_old,
-                                                     "The old name of --operator-set")
-      ->check(operator_set_file())
-      ->allow_extra_args(false)
-      ->type_name("FILE")
-      ->group("");
+  command.add_list("--opset", use_old, "The old name of --operator-set")
+      .check(operator_set_file())
+      .one_value_each()
+      .type_name("FILE")
+      .group("");
 }
 
 std::optional<int> descriptor_named(std::string_view path) {

@@ -134,22 +134,22 @@ int BenchCommand::run() {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action) {
+void add_bench(const Options& app, Action& action) {
   auto command = std::make_shared<BenchCommand>();
-  CLI::App* bench =
-      app.add_subcommand("bench", "Time a model; inputs that are not given are random");
-  add_loading_options(*bench, command->loading);
-  bench->get_option("MODEL")->required(false);
-  command->inputs.add_options(*bench);
-  bench->add_option("-n,--repeat", command->repeat, "How many runs; without it, one second of runs")
-      ->check(whole_number(1, 1000000000))
-      ->type_name("N");
-  bench->add_flag("--probe", command->probe,
-                  "Measure the machine's peak instead: multiply-adds and reading of memory");
-  bench->add_flag("--serve", command->serve,
-                  "Take commands from standard input, one a line (docs/cli.md)");
-  bench->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
-  bench->callback([command, &action] { action = [command] { return command->run(); }; });
+  const Options bench =
+      app.add_command("bench", "Time a model; inputs that are not given are random");
+  add_loading_options(bench, command->loading);
+  bench.option("MODEL").required(false);
+  command->inputs.add_options(bench);
+  bench.add_option("-n,--repeat", command->repeat, "How many runs; without it, one second of runs")
+      .check(whole_number(1, 1000000000))
+      .type_name("N");
+  bench.add_flag("--probe", command->probe,
+                 "Measure the machine's peak instead: multiply-adds and reading of memory");
+  bench.add_flag("--serve", command->serve,
+                 "Take commands from standard input, one a line (docs/cli.md)");
+  bench.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  bench.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

@@ -129,34 +129,34 @@ int CheckCommand::run() const {
 
 }  // namespace
 
-void add_check(CLI::App& app, Action& action) {
+void add_check(const Options& app, Action& action) {
   auto command = std::make_shared<CheckCommand>();
-  CLI::App* check = app.add_subcommand(
-      "check", "Check models against the rules of the standard; exit 1 for errors");
-  add_model_arguments(*check, "MODEL", command->models,
+  const Options check =
+      app.add_command("check", "Check models against the rules of the standard; exit 1 for errors");
+  add_model_arguments(check, "MODEL", command->models,
                       "The models; their external data is not needed but for --data");
-  check->add_flag("--strict", command->strict,
-                  "Also make errors of rules that real models often break");
-  check->add_flag("--unknown-domains", command->unknown_domains,
-                  "Operators of domains that nobody defines are errors");
-  check->add_option("--max", command->most, "List at most N findings of each severity (1000)")
-      ->check(whole_number(0))
-      ->type_name("N");
-  check->add_flag("--full", command->options.full,
-                  "Also infer types and shapes, and compare them with what is declared");
-  check->add_flag("--data", command->options.data,
-                  "Also look at external data: paths, links, ranges, checksums");
-  add_operator_sets(*check, command->options.operator_sets);
-  add_library_option(*check, command->options.libraries);
+  check.add_flag("--strict", command->strict,
+                 "Also make errors of rules that real models often break");
+  check.add_flag("--unknown-domains", command->unknown_domains,
+                 "Operators of domains that nobody defines are errors");
+  check.add_option("--max", command->most, "List at most N findings of each severity (1000)")
+      .check(whole_number(0))
+      .type_name("N");
+  check.add_flag("--full", command->options.full,
+                 "Also infer types and shapes, and compare them with what is declared");
+  check.add_flag("--data", command->options.data,
+                 "Also look at external data: paths, links, ranges, checksums");
+  add_operator_sets(check, command->options.operator_sets);
+  add_library_option(check, command->options.libraries);
   check
-      ->add_option("--trust-folder", command->options.trusted_folder,
-                   "A folder that links of external data may lead into")
-      ->type_name("DIR");
-  CLI::Option* as_json =
-      check->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
-  check->add_flag("--sarif", command->as_sarif, "A SARIF log, for continuous integration")
-      ->excludes(as_json);
-  check->callback([command, &action] { action = [command] { return command->run(); }; });
+      .add_option("--trust-folder", command->options.trusted_folder,
+                  "A folder that links of external data may lead into")
+      .type_name("DIR");
+  const Option as_json =
+      check.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  check.add_flag("--sarif", command->as_sarif, "A SARIF log, for continuous integration")
+      .excludes(as_json);
+  check.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

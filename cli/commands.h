@@ -2,8 +2,9 @@
 // command is chosen, sets `action` to what carries it out and returns the exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+
+#include "options.h"
 
 namespace sardonyx::cli {
 
@@ -20,25 +21,25 @@ enum ExitCode : int {
 
 using Action = std::function<int()>;
 
-void add_run(CLI::App& app, Action& action);
-void add_check(CLI::App& app, Action& action);
-void add_info(CLI::App& app, Action& action);
-void add_infer(CLI::App& app, Action& action);
-void add_show(CLI::App& app, Action& action);
-void add_explain(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action);
-void add_profile(CLI::App& app, Action& action);
-void add_convert(CLI::App& app, Action& action);
-void add_diff(CLI::App& app, Action& action);
-void add_extract(CLI::App& app, Action& action);
-void add_merge(CLI::App& app, Action& action);
-void add_rename(CLI::App& app, Action& action);
-void add_edit(CLI::App& app, Action& action);
-void add_pack(CLI::App& app, Action& action);
-void add_opset(CLI::App& app, Action& action);
-void add_make_trainable(CLI::App& app, Action& action);
-void add_train(CLI::App& app, Action& action);
-void add_help(CLI::App& app, Action& action);
-void add_completion(CLI::App& app, Action& action);
+void add_run(const Options& app, Action& action);
+void add_check(const Options& app, Action& action);
+void add_info(const Options& app, Action& action);
+void add_infer(const Options& app, Action& action);
+void add_show(const Options& app, Action& action);
+void add_explain(const Options& app, Action& action);
+void add_bench(const Options& app, Action& action);
+void add_profile(const Options& app, Action& action);
+void add_convert(const Options& app, Action& action);
+void add_diff(const Options& app, Action& action);
+void add_extract(const Options& app, Action& action);
+void add_merge(const Options& app, Action& action);
+void add_rename(const Options& app, Action& action);
+void add_edit(const Options& app, Action& action);
+void add_pack(const Options& app, Action& action);
+void add_opset(const Options& app, Action& action);
+void add_make_trainable(const Options& app, Action& action);
+void add_train(const Options& app, Action& action);
+void add_help(const Options& app, Action& action);
+void add_completion(const Options& app, Action& action);
 
 }  // namespace sardonyx::cli

@@ -137,88 +137,88 @@ struct EditCommand {
 };
 
 template <class Command>
-void offer(CLI::App* app, const std::shared_ptr<Command>& command, Action& action) {
-  app->callback([command, &action] { action = [command] { return command->run(); }; });
+void offer(const Options& app, const std::shared_ptr<Command>& command, Action& action) {
+  app.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace
 
-void add_extract(CLI::App& app, Action& action) {
+void add_extract(const Options& app, Action& action) {
   auto command = std::make_shared<ExtractCommand>();
-  CLI::App* extract =
-      app.add_subcommand("extract", "Cut a part out of a model, by names of values");
-  add_model_argument(*extract, "MODEL", command->model, "The model, in any form");
-  extract->add_option("--input", command->inputs, "A value that the part is given; repeatable")
-      ->allow_extra_args(false)
-      ->type_name("NAME");
-  extract->add_option("--output", command->outputs, "A value that it makes; repeatable")
-      ->allow_extra_args(false)
-      ->required()
-      ->type_name("NAME");
-  add_saving_options(*extract, command->saving);
+  const Options extract =
+      app.add_command("extract", "Cut a part out of a model, by names of values");
+  add_model_argument(extract, "MODEL", command->model, "The model, in any form");
+  extract.add_option("--input", command->inputs, "A value that the part is given; repeatable")
+      .one_value_each()
+      .type_name("NAME");
+  extract.add_option("--output", command->outputs, "A value that it makes; repeatable")
+      .one_value_each()
+      .required()
+      .type_name("NAME");
+  add_saving_options(extract, command->saving);
   offer(extract, command, action);
 }
 
-void add_merge(CLI::App& app, Action& action) {
+void add_merge(const Options& app, Action& action) {
   auto command = std::make_shared<MergeCommand>();
-  CLI::App* merge =
-      app.add_subcommand("merge", "Join two models: outputs of the first feed the second");
-  add_model_argument(*merge, "FIRST", command->first, "The first model");
-  add_model_argument(*merge, "SECOND", command->second, "The second model");
-  merge->add_option("--map", command->maps, "An output of the first and the input it feeds")
-      ->allow_extra_args(false)
-      ->type_name("OUT=IN");
-  merge->add_option("--prefix1", command->merging.first_prefix, "Before the first model's names");
-  merge->add_option("--prefix2", command->merging.second_prefix, "Before the second model's names");
+  const Options merge =
+      app.add_command("merge", "Join two models: outputs of the first feed the second");
+  add_model_argument(merge, "FIRST", command->first, "The first model");
+  add_model_argument(merge, "SECOND", command->second, "The second model");
+  merge.add_option("--map", command->maps, "An output of the first and the input it feeds")
+      .one_value_each()
+      .type_name("OUT=IN");
+  merge.add_option("--prefix1", command->merging.first_prefix, "Before the first model's names");
+  merge.add_option("--prefix2", command->merging.second_prefix, "Before the second model's names");
   merge
-      ->add_option("--output", command->merging.outputs,
-                   "An output of the result, by its new name; all that nothing uses up without it")
-      ->allow_extra_args(false)
-      ->type_name("NAME");
-  add_saving_options(*merge, command->saving);
+      .add_option("--output", command->merging.outputs,
+                  "An output of the result, by its new name; all that nothing uses up without it")
+      .one_value_each()
+      .type_name("NAME");
+  add_saving_options(merge, command->saving);
   offer(merge, command, action);
 }
 
-void add_rename(CLI::App& app, Action& action) {
+void add_rename(const Options& app, Action& action) {
   auto command = std::make_shared<RenameCommand>();
-  CLI::App* rename = app.add_subcommand("rename", "Give values, nodes or dimensions other names");
-  add_model_argument(*rename, "MODEL", command->model, "The model, in any form");
+  const Options rename = app.add_command("rename", "Give values, nodes or dimensions other names");
+  add_model_argument(rename, "MODEL", command->model, "The model, in any form");
   const auto pairs = [&](const char* option, std::vector<std::string>& to, const char* what) {
-    rename->add_option(option, to, what)->allow_extra_args(false)->type_name("OLD=NEW");
+    rename.add_option(option, to, what).one_value_each().type_name("OLD=NEW");
   };
   pairs("--value", command->values, "A value, wherever it occurs; repeatable");
   pairs("--node", command->nodes, "A node");
   pairs("--dim", command->dimensions, "A named dimension, or one of an input: image.2");
   pairs("--function", command->functions, "A function of the model, with its calls");
-  rename->add_option("--prefix", command->prefix, "Before the names of all values and nodes");
-  add_saving_options(*rename, command->saving);
+  rename.add_option("--prefix", command->prefix, "Before the names of all values and nodes");
+  add_saving_options(rename, command->saving);
   offer(rename, command, action);
 }
 
-void add_edit(CLI::App& app, Action& action) {
+void add_edit(const Options& app, Action& action) {
   auto command = std::make_shared<EditCommand>();
   ModelEdits& edits = command->edits;
-  CLI::App* edit = app.add_subcommand("edit", "Change what a model says of itself");
-  add_model_argument(*edit, "MODEL", command->model, "The model, in any form");
-  edit->add_option("--producer", edits.producer_name, "What made it");
-  edit->add_option("--producer-version", edits.producer_version, "The version of that");
-  edit->add_option("--domain", edits.domain, "Reversed DNS name of who answers for it");
-  edit->add_option("--model-version", edits.model_version, "The version of the model")
-      ->check(whole_number())
-      ->type_name("N");
-  edit->add_option("--ir-version", edits.ir_version,
-                   "The IR version it claims; what is in it does not change")
-      ->check(whole_number(1))
-      ->type_name("N");
-  edit->add_option("--doc", edits.doc_string, "Its documentation");
-  edit->add_option("--graph-name", edits.graph_name, "The name of the main graph");
-  edit->add_option("--set-metadata", command->set, "Metadata to add or replace; repeatable")
-      ->allow_extra_args(false)
-      ->type_name("KEY=VALUE");
-  edit->add_option("--remove-metadata", edits.remove_metadata, "Metadata to remove; repeatable")
-      ->allow_extra_args(false)
-      ->type_name("KEY");
-  add_saving_options(*edit, command->saving);
+  const Options edit = app.add_command("edit", "Change what a model says of itself");
+  add_model_argument(edit, "MODEL", command->model, "The model, in any form");
+  edit.add_option("--producer", edits.producer_name, "What made it");
+  edit.add_option("--producer-version", edits.producer_version, "The version of that");
+  edit.add_option("--domain", edits.domain, "Reversed DNS name of who answers for it");
+  edit.add_option("--model-version", edits.model_version, "The version of the model")
+      .check(whole_number())
+      .type_name("N");
+  edit.add_option("--ir-version", edits.ir_version,
+                  "The IR version it claims; what is in it does not change")
+      .check(whole_number(1))
+      .type_name("N");
+  edit.add_option("--doc", edits.doc_string, "Its documentation");
+  edit.add_option("--graph-name", edits.graph_name, "The name of the main graph");
+  edit.add_option("--set-metadata", command->set, "Metadata to add or replace; repeatable")
+      .one_value_each()
+      .type_name("KEY=VALUE");
+  edit.add_option("--remove-metadata", edits.remove_metadata, "Metadata to remove; repeatable")
+      .one_value_each()
+      .type_name("KEY");
+  add_saving_options(edit, command->saving);
   offer(edit, command, action);
 }
 

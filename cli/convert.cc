@@ -40,24 +40,24 @@ struct ConvertCommand {
 
 }  // namespace
 
-void add_convert(CLI::App& app, Action& action) {
+void add_convert(const Options& app, Action& action) {
   auto command = std::make_shared<ConvertCommand>();
-  CLI::App* convert = app.add_subcommand(
+  const Options convert = app.add_command(
       "convert", "Write a model in another form, in a newer opset, or with its weights elsewhere");
-  add_model_argument(*convert, "MODEL", command->model, "The model, in any form");
-  add_saving_options(*convert, command->saving);
+  add_model_argument(convert, "MODEL", command->model, "The model, in any form");
+  add_saving_options(convert, command->saving);
   const auto opset = convert
-                         ->add_option("--opset", command->upgrade.opset,
-                                      "Upgrade every node to this version of ai.onnx")
-                         ->check(whole_number(1))
-                         ->type_name("N");
+                         .add_option("--opset", command->upgrade.opset,
+                                     "Upgrade every node to this version of ai.onnx")
+                         .check(whole_number(1))
+                         .type_name("N");
   convert
-      ->add_flag("--assume-inference", command->upgrade.assume_inference,
-                 "BatchNormalization and Dropout up to opset 6 without is_test do not train")
-      ->needs(opset);
-  add_library_option(*convert, command->libraries);
-  convert->get_option("--library")->needs(opset);
-  convert->callback([command, &action] { action = [command] { return command->run(); }; });
+      .add_flag("--assume-inference", command->upgrade.assume_inference,
+                "BatchNormalization and Dropout up to opset 6 without is_test do not train")
+      .needs(opset);
+  add_library_option(convert, command->libraries);
+  convert.option("--library").needs(opset);
+  convert.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

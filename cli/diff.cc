@@ -26,7 +26,7 @@ struct DiffCommand {
   bool no_weights = false, no_annotations = false, as_json = false;
   bool runs = false;
   CompareRunsOptions comparing;
-  const CLI::Option *relative = nullptr, *absolute = nullptr;
+  Option relative, absolute;
 
   int run();
 
@@ -56,8 +56,8 @@ std::string line_of(const ModelDifference& difference) {
 }
 
 int DiffCommand::compare_values() {
-  if (relative->count() > 0) comparing.tolerance.relative = options.relative;
-  if (absolute->count() > 0) comparing.tolerance.absolute = options.absolute;
+  if (relative.count() > 0) comparing.tolerance.relative = options.relative;
+  if (absolute.count() > 0) comparing.tolerance.absolute = options.absolute;
   RunComparison comparison;
   {
     const Progress progress("comparing " + first);
@@ -112,32 +112,32 @@ int DiffCommand::run() {
 
 }  // namespace
 
-void add_diff(CLI::App& app, Action& action) {
+void add_diff(const Options& app, Action& action) {
   auto command = std::make_shared<DiffCommand>();
-  CLI::App* diff = app.add_subcommand(
+  const Options diff = app.add_command(
       "diff", "What distinguishes two models, or two runs; exit 1 where anything does");
-  add_model_argument(*diff, "FIRST", command->first,
+  add_model_argument(diff, "FIRST", command->first,
                      "A model, in any form; with --run, the outputs of a run");
-  add_model_argument(*diff, "SECOND", command->second, "Another");
-  diff->add_flag("--run", command->runs,
-                 "Compare values of runs, by their names: .npz files or folders of .npy and .pb");
-  diff->add_flag("--common", command->comparing.common_only, "Of runs: only values that both have");
+  add_model_argument(diff, "SECOND", command->second, "Another");
+  diff.add_flag("--run", command->runs,
+                "Compare values of runs, by their names: .npz files or folders of .npy and .pb");
+  diff.add_flag("--common", command->comparing.common_only, "Of runs: only values that both have");
   command->relative =
-      diff->add_option("--rtol", command->options.relative,
-                       "Equal is |a - b| <= rtol * |b| + atol (0; for --run as run --expect)");
+      diff.add_option("--rtol", command->options.relative,
+                      "Equal is |a - b| <= rtol * |b| + atol (0; for --run as run --expect)");
   command->absolute =
-      diff->add_option("--atol", command->options.absolute, "The absolute part of that");
-  diff->add_flag("--no-weights", command->no_weights, "Types and shapes of weights only");
-  diff->add_flag("--no-annotations", command->no_annotations,
-                 "Not documentation, metadata, producer and names of nodes");
-  diff->add_option("--max", command->options.most, "List at most N differences (1000)")
-      ->check(whole_number(0))
-      ->type_name("N");
-  diff->add_option("--trust-folder", command->trusted_folder,
-                   "A folder that links of external data may lead into")
-      ->type_name("DIR");
-  diff->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
-  diff->callback([command, &action] { action = [command] { return command->run(); }; });
+      diff.add_option("--atol", command->options.absolute, "The absolute part of that");
+  diff.add_flag("--no-weights", command->no_weights, "Types and shapes of weights only");
+  diff.add_flag("--no-annotations", command->no_annotations,
+                "Not documentation, metadata, producer and names of nodes");
+  diff.add_option("--max", command->options.most, "List at most N differences (1000)")
+      .check(whole_number(0))
+      .type_name("N");
+  diff.add_option("--trust-folder", command->trusted_folder,
+                  "A folder that links of external data may lead into")
+      .type_name("DIR");
+  diff.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  diff.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

@@ -53,16 +53,16 @@ void add_sizes(std::string_view option, std::string_view text, DimSizes& sizes) 
 
 }  // namespace
 
-void DimOption::add(CLI::App& command, const std::string& help) {
+void DimOption::add(const Options& command, const std::string& help) {
   command
       .add_option("--dim", texts_,
                   "Sizes of open dimensions, by name or place: batch=4,image.2=224" + help)
-      ->type_name("NAME=N[,NAME=N]")
-      ->allow_extra_args(false);
+      .type_name("NAME=N[,NAME=N]")
+      .one_value_each();
   command.add_option("--set", old_texts_, "The old name of --dim")
-      ->type_name("NAME=N")
-      ->allow_extra_args(false)
-      ->group("");  // not listed
+      .type_name("NAME=N")
+      .one_value_each()
+      .group("");  // not listed
 }
 
 DimSizes DimOption::sizes() const {

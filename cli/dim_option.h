@@ -1,10 +1,10 @@
 // --dim NAME=N, as all commands take it that work with sizes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "options.h"
 #include "sardonyx/inputs.h"
 
 namespace sardonyx::cli {
@@ -12,7 +12,7 @@ namespace sardonyx::cli {
 class DimOption {
  public:
   // `help` ends what the option's line says: "Sizes of open dimensions" and that.
-  void add(CLI::App& command, const std::string& help);
+  void add(const Options& command, const std::string& help);
   bool is_given() const { return !texts_.empty() || !old_texts_.empty(); }
   // The sizes by name. Warns of the option's old name. Throws UsageError for what is no NAME=N, and
   // where a name is given twice. Which names there are the model decides.

@@ -28,20 +28,10 @@ struct HelpCommand {
       emit(man_page(program_reference()));
       return ok;
     }
-    CLI::App app;
-    Action unused;
-    std::string limit;
-    define_program(app, unused, limit);
-    if (command.empty()) {
-      emit(app.help());
-      return ok;
-    }
-    for (const CLI::App* known : app.get_subcommands({})) {
-      if (known->get_name() != command) continue;
-      emit(known->help("sardonyx"));
-      return ok;
-    }
-    throw UsageError(no_such_command(command) + "; see 'sardonyx help'");
+    const std::optional<std::string> text = help_text(command);
+    if (!text) throw UsageError(no_such_command(command) + "; see 'sardonyx help'");
+    emit(*text);
+    return ok;
   }
 };
 
@@ -59,24 +49,24 @@ struct CompletionCommand {
 
 }  // namespace
 
-void add_help(CLI::App& app, Action& action) {
+void add_help(const Options& app, Action& action) {
   auto command = std::make_shared<HelpCommand>();
-  CLI::App* help = app.add_subcommand("help", "Explain the program, or one of its commands");
-  CLI::Option* name = help->add_option("COMMAND", command->command, "The command to explain")
-                          ->type_name(names_of_commands());
-  help->add_flag("--man", command->man, "Print the manual page, for man(1)")->excludes(name);
-  help->callback([command, &action] { action = [command] { return command->run(); }; });
+  const Options help = app.add_command("help", "Explain the program, or one of its commands");
+  const Option name = help.add_option("COMMAND", command->command, "The command to explain")
+                          .type_name(names_of_commands());
+  help.add_flag("--man", command->man, "Print the manual page, for man(1)").excludes(name);
+  help.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
-void add_completion(CLI::App& app, Action& action) {
+void add_completion(const Options& app, Action& action) {
   auto command = std::make_shared<CompletionCommand>();
-  CLI::App* completion = app.add_subcommand(
+  const Options completion = app.add_command(
       "completion", "Print a script that teaches a shell to complete this program's arguments");
-  completion->add_option("SHELL", command->shell, "The shell")
-      ->required()
-      ->check(one_of({"bash", "zsh", "fish"}))
-      ->type_name("{bash,zsh,fish}");
-  completion->callback([command, &action] { action = [command] { return command->run(); }; });
+  completion.add_option("SHELL", command->shell, "The shell")
+      .required()
+      .check(one_of({"bash", "zsh", "fish"}))
+      .type_name("{bash,zsh,fish}");
+  completion.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

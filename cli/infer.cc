@@ -158,28 +158,28 @@ int InferCommand::run() const {
 
 }  // namespace
 
-void add_infer(CLI::App& app, Action& action) {
+void add_infer(const Options& app, Action& action) {
   auto command = std::make_shared<InferCommand>();
-  CLI::App* infer = app.add_subcommand(
+  const Options infer = app.add_command(
       "infer", "Infer the type and shape of every value; list those that stay unknown, and why");
-  add_model_argument(*infer, "MODEL", command->model, "The model; its external data is not needed");
+  add_model_argument(infer, "MODEL", command->model, "The model; its external data is not needed");
   infer
-      ->add_option("-o,--output", command->output,
-                   "Write the model with all that was inferred to this file, MODEL itself allowed")
-      ->transform(output_file())
-      ->type_name("FILE");
+      .add_option("-o,--output", command->output,
+                  "Write the model with all that was inferred to this file, MODEL itself allowed")
+      .transform(output_file())
+      .type_name("FILE");
   infer
-      ->add_flag("--in-place", command->in_place,
-                 "Append what MODEL does not declare yet to its own file; weights stay untouched")
-      ->excludes("--output");
-  command->dims.add(*infer, "");
-  add_operator_sets(*infer, command->operator_sets);
-  add_library_option(*infer, command->libraries);
-  infer->add_flag("--strict", command->strict,
-                  "Declarations that contradict what is inferred are errors");
-  infer->add_flag("--all", command->all, "Also list the values that are known");
-  infer->add_flag("--json", command->as_json, "One JSON object (docs/inference.md)");
-  infer->callback([command, &action] { action = [command] { return command->run(); }; });
+      .add_flag("--in-place", command->in_place,
+                "Append what MODEL does not declare yet to its own file; weights stay untouched")
+      .excludes(infer.option("--output"));
+  command->dims.add(infer, "");
+  add_operator_sets(infer, command->operator_sets);
+  add_library_option(infer, command->libraries);
+  infer.add_flag("--strict", command->strict,
+                 "Declarations that contradict what is inferred are errors");
+  infer.add_flag("--all", command->all, "Also list the values that are known");
+  infer.add_flag("--json", command->as_json, "One JSON object (docs/inference.md)");
+  infer.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

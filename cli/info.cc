@@ -262,27 +262,27 @@ int ExplainCommand::run() {
 
 }  // namespace
 
-void add_info(CLI::App& app, Action& action) {
+void add_info(const Options& app, Action& action) {
   auto command = std::make_shared<InfoCommand>();
-  CLI::App* info = app.add_subcommand(
-      "info", "What is in a model: inputs, outputs, operators, parameters, cost");
-  add_model_argument(*info, "MODEL", command->model, "The model; its external data is not needed");
-  command->dims.add(*info, "; for the cost, 1 without it");
-  add_library_option(*info, command->libraries);
-  info->add_flag("--full", command->full, "Long descriptions and metadata in full");
-  info->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
-  info->callback([command, &action] { action = [command] { return command->run(); }; });
+  const Options info =
+      app.add_command("info", "What is in a model: inputs, outputs, operators, parameters, cost");
+  add_model_argument(info, "MODEL", command->model, "The model; its external data is not needed");
+  command->dims.add(info, "; for the cost, 1 without it");
+  add_library_option(info, command->libraries);
+  info.add_flag("--full", command->full, "Long descriptions and metadata in full");
+  info.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  info.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
-void add_explain(CLI::App& app, Action& action) {
+void add_explain(const Options& app, Action& action) {
   auto command = std::make_shared<ExplainCommand>();
-  CLI::App* explain =
-      app.add_subcommand("explain", "Print the steps that running a model consists of, and why");
-  add_loading_options(*explain, command->loading);
-  command->inputs.add_options(*explain);
-  command->passes.add_options(*explain);
-  explain->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
-  explain->callback([command, &action] { action = [command] { return command->run(); }; });
+  const Options explain =
+      app.add_command("explain", "Print the steps that running a model consists of, and why");
+  add_loading_options(explain, command->loading);
+  command->inputs.add_options(explain);
+  command->passes.add_options(explain);
+  explain.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  explain.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

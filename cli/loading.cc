@@ -12,27 +12,27 @@
 
 namespace sardonyx::cli {
 
-void add_library_option(CLI::App& command, std::vector<std::string>& libraries) {
+void add_library_option(const Options& command, std::vector<std::string>& libraries) {
   command
       .add_option("--library", libraries,
                   "A library of operators (docs/custom_operators.md), whose code then runs here; "
                   "repeatable")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+      .one_value_each()
+      .type_name("FILE");
 }
 
-void add_loading_options(CLI::App& command, LoadingOptions& options) {
+void add_loading_options(const Options& command, LoadingOptions& options) {
   add_model_argument(command, "MODEL", options.model,
                      "The model: .onnx, or .onnxtxt in textual syntax");
   command
       .add_option("-t,--threads", options.threads,
                   "Threads to compute with; 0: all this process may use")
-      ->check(whole_number(0, 4096))
-      ->type_name("N");
+      .check(whole_number(0, 4096))
+      .type_name("N");
   command
       .add_option("--trust-folder", options.trusted_folder,
                   "A folder that links of external data may lead into; links are refused otherwise")
-      ->type_name("DIR");
+      .type_name("DIR");
   add_operator_sets(command, options.operator_sets);
   add_library_option(command, options.libraries);
   add_renamed_flag(command, "--reference", "--plain", options.reference,
@@ -48,12 +48,12 @@ void add_loading_options(CLI::App& command, LoadingOptions& options) {
   command
       .add_option("--packed", options.packed,
                   "Take packed weights from this file, which `sardonyx pack` has made of the model")
-      ->type_name("FILE.sdx");
+      .type_name("FILE.sdx");
   command
       .add_option("--cache-folder", options.cache_folder,
                   "Keep packed weights in files of this folder, for the next time")
-      ->check(not_empty())
-      ->type_name("DIR");
+      .check(not_empty())
+      .type_name("DIR");
 }
 
 Model load_model(const LoadingOptions& options) {

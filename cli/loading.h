@@ -1,12 +1,12 @@
 // Loading a model and preparing it, as `run`, `explain`, `profile` and `bench` do.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "options.h"
 #include "sardonyx/session.h"
 
 namespace sardonyx::cli {
@@ -26,9 +26,9 @@ struct LoadingOptions {
   uint64_t seed = 0;  // of random operators without one
 };
 
-void add_loading_options(CLI::App& command, LoadingOptions& options);
+void add_loading_options(const Options& command, LoadingOptions& options);
 // --library, as all commands that look at operators take it.
-void add_library_option(CLI::App& command, std::vector<std::string>& libraries);
+void add_library_option(const Options& command, std::vector<std::string>& libraries);
 
 struct Loaded {
   Model model;

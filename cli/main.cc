@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -64,7 +65,7 @@ std::string others_with(const std::string& option) {
   Action unused;
   std::vector<std::string> names;
   for (const Command& command : all_commands()) {
-    command.add(app, unused);
+    command.add(Options(app), unused);
     if (app.get_subcommand(std::string(command.name))->get_option_no_throw(option) != nullptr)
       names.emplace_back(command.name);
   }

@@ -21,7 +21,7 @@ struct MakeTrainableCommand {
   std::vector<std::string> lora;
   bool random_weights = false, as_json = false;
   int64_t ignored = 0;
-  CLI::Option* ignore = nullptr;
+  Option ignore;
   TrainableOptions options;
 
   int run() {
@@ -33,7 +33,7 @@ struct MakeTrainableCommand {
     options.precision = precision_named(precision);
     for (const std::string& text : lora) options.lora.push_back(lora_named(text));
     if (random_weights) options.initial_weights = InitialWeights::random;
-    if (ignore->count() > 0) options.ignore_index = ignored;
+    if (ignore.count() > 0) options.ignore_index = ignored;
     TrainableReport report;
     {
       const Progress progress("making " + model + " trainable");
@@ -76,100 +76,100 @@ struct MakeTrainableCommand {
   }
 };
 
-void add_loss_options(CLI::App& make, MakeTrainableCommand& command) {
+void add_loss_options(const Options& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
   make.add_option("--loss", command.loss, "The loss (softmax-cross-entropy)")
-      ->type_name("{softmax-cross-entropy,mse,l1,bce,bce-with-logits,huber}");
+      .type_name("{softmax-cross-entropy,mse,l1,bce,bce-with-logits,huber}");
   make.add_option("--output-name", o.output, "The output that the loss is of, if not the first")
-      ->type_name("NAME");
+      .type_name("NAME");
   make.add_option("--class-axis", o.class_axis, "Where softmax-cross-entropy has its classes")
-      ->check(whole_number())
-      ->type_name("N");
+      .check(whole_number())
+      .type_name("N");
   command.ignore = make.add_option("--ignore-index", command.ignored, "Targets that do not count")
-                       ->check(whole_number())
-                       ->type_name("N");
-  make.add_option("--huber-delta", o.huber_delta, "Where huber becomes linear")->type_name("X");
+                       .check(whole_number())
+                       .type_name("N");
+  make.add_option("--huber-delta", o.huber_delta, "Where huber becomes linear").type_name("X");
 }
 
-void add_optimizer_options(CLI::App& make, MakeTrainableCommand& command) {
+void add_optimizer_options(const Options& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
   make.add_option("--optimizer", command.optimizer, "The rule of updates (adam)")
-      ->type_name("{sgd,momentum,adam,adamw,adagrad,rmsprop,lamb}");
+      .type_name("{sgd,momentum,adam,adamw,adagrad,rmsprop,lamb}");
   make.add_option("--learning-rate", o.learning_rate,
                   "0.001 for adam, adamw and lamb, 0.01 for others")
-      ->type_name("X");
-  make.add_option("--momentum", o.momentum, "Of momentum")->type_name("X");
+      .type_name("X");
+  make.add_option("--momentum", o.momentum, "Of momentum").type_name("X");
   make.add_flag("--nesterov", o.nesterov, "Of momentum");
-  make.add_option("--beta1", o.beta1, "Of adam, adamw and lamb")->type_name("X");
-  make.add_option("--beta2", o.beta2, "Of adam, adamw and lamb")->type_name("X");
-  make.add_option("--smoothing", o.smoothing, "Of rmsprop")->type_name("X");
-  make.add_option("--epsilon", o.epsilon, "Added to divisors")->type_name("X");
-  make.add_option("--weight-decay", o.weight_decay, "Pulls weights to 0")->type_name("X");
+  make.add_option("--beta1", o.beta1, "Of adam, adamw and lamb").type_name("X");
+  make.add_option("--beta2", o.beta2, "Of adam, adamw and lamb").type_name("X");
+  make.add_option("--smoothing", o.smoothing, "Of rmsprop").type_name("X");
+  make.add_option("--epsilon", o.epsilon, "Added to divisors").type_name("X");
+  make.add_option("--weight-decay", o.weight_decay, "Pulls weights to 0").type_name("X");
   make.add_option("--schedule", command.schedule,
                   "constant, linear:STEPS, cosine:STEPS, step:STEPS:FACTOR or exponential:FACTOR")
-      ->type_name("TEXT");
+      .type_name("TEXT");
   make.add_option("--warmup", o.schedule.warmup, "Steps in which the learning rate rises")
-      ->check(whole_number(0))
-      ->type_name("N");
+      .check(whole_number(0))
+      .type_name("N");
   make.add_option("--clip-norm", o.clip_norm, "Largest norm of all gradients together")
-      ->type_name("X");
+      .type_name("X");
   make.add_option("--clip-value", o.clip_value, "Largest magnitude of a gradient's element")
-      ->type_name("X");
+      .type_name("X");
   make.add_option("--accumulate", o.accumulate, "Steps whose gradients make one update")
-      ->check(whole_number(1))
-      ->type_name("N");
+      .check(whole_number(1))
+      .type_name("N");
 }
 
-void add_cost_options(CLI::App& make, MakeTrainableCommand& command) {
+void add_cost_options(const Options& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
   make.add_option("--precision", command.precision,
                   "float32, bf16 or fp16: what products are computed in")
-      ->type_name("NAME");
+      .type_name("NAME");
   make.add_option("--loss-scale", o.loss_scale,
                   "Of fp16: what the loss is multiplied with at first")
-      ->type_name("X");
+      .type_name("X");
   make.add_option("--scale-growth", o.scale_growth,
                   "Of fp16: steps after which the loss scale is doubled")
-      ->check(whole_number(1))
-      ->type_name("N");
+      .check(whole_number(1))
+      .type_name("N");
   make.add_flag("--recompute", o.recompute,
                 "Steps compute parts of the network again instead of keeping them: less memory");
 }
 
-void add_weight_options(CLI::App& make, MakeTrainableCommand& command) {
+void add_weight_options(const Options& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
   make.add_option("--train", o.train, "Only initializers of such names learn; * and ? as in shells")
-      ->type_name("PATTERN");
+      .type_name("PATTERN");
   make.add_option("--freeze", o.freeze, "Initializers of such names do not learn")
-      ->type_name("PATTERN");
+      .type_name("PATTERN");
   make.add_option("--lora", command.lora,
                   "Low-rank products of this rank beside those with such weights learn instead")
-      ->type_name("RANK:PATTERN");
+      .type_name("RANK:PATTERN");
   make.add_flag("--random-weights", command.random_weights,
                 "Initialization draws the weights anew");
-  make.add_option("--seed", o.seed, "Of what is drawn")->check(whole_number(0))->type_name("N");
+  make.add_option("--seed", o.seed, "Of what is drawn").check(whole_number(0)).type_name("N");
 }
 
 }  // namespace
 
-void add_make_trainable(CLI::App& app, Action& action) {
+void add_make_trainable(const Options& app, Action& action) {
   auto command = std::make_shared<MakeTrainableCommand>();
-  CLI::App* make = app.add_subcommand(
+  const Options make = app.add_command(
       "make-trainable", "Make a training model, as the standard describes it, of any model");
-  add_model_argument(*make, "MODEL", command->model, "The model, in any form");
-  make->add_option("-o,--output", command->output, "The training model to write")
-      ->required()
-      ->check(output_file())
-      ->type_name("FILE");
-  make->add_option("--external-data", command->external_data,
-                   "The file beside it that takes the larger tensors")
-      ->type_name("FILE");
-  add_loss_options(*make, *command);
-  add_optimizer_options(*make, *command);
-  add_weight_options(*make, *command);
-  add_cost_options(*make, *command);
-  make->add_flag("--json", command->as_json, "Print what was made as JSON");
-  make->callback([command, &action] { action = [command] { return command->run(); }; });
+  add_model_argument(make, "MODEL", command->model, "The model, in any form");
+  make.add_option("-o,--output", command->output, "The training model to write")
+      .required()
+      .check(output_file())
+      .type_name("FILE");
+  make.add_option("--external-data", command->external_data,
+                  "The file beside it that takes the larger tensors")
+      .type_name("FILE");
+  add_loss_options(make, *command);
+  add_optimizer_options(make, *command);
+  add_weight_options(make, *command);
+  add_cost_options(make, *command);
+  make.add_flag("--json", command->as_json, "Print what was made as JSON");
+  make.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

@@ -107,12 +107,12 @@ double process_megabytes(std::string_view field) {
   return 0;
 }
 
-void add_memory_option(CLI::App& command, std::string& limit) {
+void add_memory_option(const Options& command, std::string& limit) {
   command
       .add_option("--memory-limit", limit,
                   "Limit of memory, mapped files apart: bytes, a number with K, M or G, or none. "
                   "Without it 4G, or more where the files are large")
-      ->type_name("SIZE");
+      .type_name("SIZE");
 }
 
 void limit_memory(const std::string& limit, int count, char** arguments) {

@@ -1,10 +1,11 @@
 // How much memory the process uses, and how much it may.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "options.h"
 
 namespace sardonyx::cli {
 
@@ -13,7 +14,7 @@ namespace sardonyx::cli {
 double process_megabytes(std::string_view field);
 
 // --memory-limit, which all commands take.
-void add_memory_option(CLI::App& command, std::string& limit);
+void add_memory_option(const Options& command, std::string& limit);
 
 // Holds the process to `limit`: a size, "none", or empty for what the files justify that the
 // command line names and those beside them. Mapped files do not count. Throws UsageError for

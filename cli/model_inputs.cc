@@ -46,45 +46,45 @@ std::string list(const std::vector<ValueDescription>& inputs) {
 
 }  // namespace
 
-void ModelInputs::add_options(CLI::App& command) {
+void ModelInputs::add_options(const Options& command) {
   command
       .add_option(
           "-i,--input", input_texts_,
           "A value for an input: NAME=FILE (.npy .npz .pb .json .txt .png .jpg), NAME=random,\n"
           "NAME=random:LOW:HIGH, NAME=ones, or NAME=VALUE as in x=1.5 or \"x=[[1,2],[3,4]]\";\n"
           "NAME=@FILE is a file whatever its name")
-      ->type_name("NAME=WHAT")
-      ->allow_extra_args(false);
+      .type_name("NAME=WHAT")
+      .one_value_each();
   command
       .add_option(
           "--inputs", from_,
           "All inputs at once: an .npz with arrays of their names, or a folder with input_0.pb, …")
-      ->type_name("NPZ|DIR");
+      .type_name("NPZ|DIR");
   command.add_flag("--random-inputs", random_inputs_,
                    "Random values for the inputs that are not given");
   dims_.add(command, "; of random inputs and ones, 1 without it");
   command
       .add_option("--seed", seed_, "Of random values, and of random operators without a seed (0)")
-      ->check(whole_number(0))
-      ->type_name("N");
+      .check(whole_number(0))
+      .type_name("N");
   command
       .add_option("--scale", image_.scale,
                   "Images: what pixels of 0 to 255 are multiplied by (1/255)")
-      ->type_name("X");
+      .type_name("X");
   command
       .add_option("--mean", image_.mean,
                   "Images: subtracted after that, one number or one for each channel")
-      ->type_name("X[,X,X]")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+      .type_name("X[,X,X]")
+      .delimiter(',')
+      .one_value_each();
   command.add_option("--std", image_.deviation, "Images: divided by at the end")
-      ->type_name("X[,X,X]")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+      .type_name("X[,X,X]")
+      .delimiter(',')
+      .one_value_each();
   command
       .add_option("--image-layout", layout_,
                   "Images: the order of dimensions, where the input's shape does not tell")
-      ->type_name("{NCHW,NHWC}");
+      .type_name("{NCHW,NHWC}");
 }
 
 void ModelInputs::parse() {

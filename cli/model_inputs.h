@@ -1,7 +1,6 @@
 // The options that say what a model is given, which `run`, `explain`, `profile` and `bench` share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,13 +8,14 @@
 #include <vector>
 
 #include "dim_option.h"
+#include "options.h"
 #include "sardonyx/inputs.h"
 
 namespace sardonyx::cli {
 
 class ModelInputs {
  public:
-  void add_options(CLI::App& command);
+  void add_options(const Options& command);
   // Throws UsageError for options that make no sense whatever the model is. Called before the model
   // is loaded.
   void parse();

@@ -90,31 +90,31 @@ struct OpsetCommand {
 
 }  // namespace
 
-void add_opset(CLI::App& app, Action& action) {
+void add_opset(const Options& app, Action& action) {
   auto command = std::make_shared<OpsetCommand>();
-  CLI::App* opset = app.add_subcommand(
+  const Options opset = app.add_command(
       "opset", "Show and check an operator set document, or write one of the standard's sets");
   opset
-      ->add_option("DOCUMENT", command->document,
-                   "The document: binary, or .json or .textproto by its name")
-      ->required()
-      ->check(not_empty());
-  CLI::Option* exported =
+      .add_option("DOCUMENT", command->document,
+                  "The document: binary, or .json or .textproto by its name")
+      .required()
+      .check(not_empty());
+  const Option exported =
       opset
-          ->add_option("--export", command->exported,
-                       "Write this domain's operators (ai.onnx, ai.onnx.ml, …) to DOCUMENT")
-          ->type_name("DOMAIN");
-  opset->add_option("--version", command->version, "Of which version (the newest)")
-      ->needs(exported)
-      ->check(whole_number(1))
-      ->type_name("N");
-  opset->add_option("--convert", command->converted, "Write it to this file, in another form")
-      ->transform(output_file())
-      ->excludes(exported)
-      ->type_name("FILE");
-  opset->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
-  opset->callback([command, &action, exported] {
-    command->exports = exported->count() > 0;
+          .add_option("--export", command->exported,
+                      "Write this domain's operators (ai.onnx, ai.onnx.ml, …) to DOCUMENT")
+          .type_name("DOMAIN");
+  opset.add_option("--version", command->version, "Of which version (the newest)")
+      .needs(exported)
+      .check(whole_number(1))
+      .type_name("N");
+  opset.add_option("--convert", command->converted, "Write it to this file, in another form")
+      .transform(output_file())
+      .excludes(exported)
+      .type_name("FILE");
+  opset.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  opset.on_chosen([command, &action, exported] {
+    command->exports = exported.count() > 0;
     if (command->document == "-")
       command->document = command->exports ? "/dev/stdout" : "/dev/stdin";
     action = [command] { return command->run(); };

@@ -95,20 +95,20 @@ int PackCommand::run() const {
 
 }  // namespace
 
-void add_pack(CLI::App& app, Action& action) {
+void add_pack(const Options& app, Action& action) {
   auto command = std::make_shared<PackCommand>();
-  CLI::App* pack = app.add_subcommand(
+  const Options pack = app.add_command(
       "pack", "Write a model's weights as this processor's kernels read them, for --packed");
-  add_loading_options(*pack, command->loading);
+  add_loading_options(pack, command->loading);
   for (const char* name : {"--prepack", "--reference", "--packed", "--cache-folder"})
-    pack->remove_option(pack->get_option(name));
-  pack->add_option("-o,--output", command->output, "The file to write, MODEL.sdx")
-      ->required()
-      ->type_name("FILE");
-  pack->add_flag("--verify", command->verify,
-                 "Write nothing: pack anew and compare all bytes with the file's");
-  pack->add_flag("--json", command->as_json, "Print JSON");
-  pack->callback([command, &action] { action = [command] { return command->run(); }; });
+    pack.remove_option(name);
+  pack.add_option("-o,--output", command->output, "The file to write, MODEL.sdx")
+      .required()
+      .type_name("FILE");
+  pack.add_flag("--verify", command->verify,
+                "Write nothing: pack anew and compare all bytes with the file's");
+  pack.add_flag("--json", command->as_json, "Print JSON");
+  pack.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

@@ -53,16 +53,16 @@ json to_json(const PassRun& run) {
 
 }  // namespace
 
-void PassReport::add_options(CLI::App& command) {
+void PassReport::add_options(const Options& command) {
   command.add_flag(
       "--passes", passes,
       "Instead of the steps: each pass of the optimiser, what it changed and its time");
   command
       .add_option("--stop-after", stop_after,
                   "Run no pass after this one, and print the graph that it leaves")
-      ->type_name("PASS");
+      .type_name("PASS");
   command.add_option("--print-after", print_after, "Print each graph as this pass leaves it")
-      ->type_name("PASS");
+      .type_name("PASS");
 }
 
 int PassReport::print(const LoadingOptions& loading, bool as_json) const {

@@ -1,10 +1,10 @@
 // sardonyx explain --passes
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "loading.h"
+#include "options.h"
 
 namespace sardonyx::cli {
 
@@ -13,7 +13,7 @@ struct PassReport {
   bool passes = false;  // the table
   std::string stop_after, print_after;
 
-  void add_options(CLI::App& command);
+  void add_options(const Options& command);
   bool is_wanted() const { return passes || !stop_after.empty() || !print_after.empty(); }
   // Prints the report; returns the exit code.
   int print(const LoadingOptions& loading, bool as_json) const;

@@ -85,25 +85,25 @@ int ProfileCommand::run() {
 
 }  // namespace
 
-void add_profile(CLI::App& app, Action& action) {
+void add_profile(const Options& app, Action& action) {
   auto command = std::make_shared<ProfileCommand>();
-  CLI::App* profile = app.add_subcommand(
+  const Options profile = app.add_command(
       "profile",
       "Time each step of a model beside what the machine could do; inputs that are not "
       "given are random");
-  add_loading_options(*profile, command->loading);
-  command->inputs.add_options(*profile);
-  profile->add_option("-n,--runs", command->runs, "How many runs; without it, one second of runs")
-      ->check(whole_number(1, 1000000))
-      ->type_name("N");
-  profile->add_option("--html", command->html, "Write a page with tables, timeline and roofline")
-      ->type_name("FILE");
+  add_loading_options(profile, command->loading);
+  command->inputs.add_options(profile);
+  profile.add_option("-n,--runs", command->runs, "How many runs; without it, one second of runs")
+      .check(whole_number(1, 1000000))
+      .type_name("N");
+  profile.add_option("--html", command->html, "Write a page with tables, timeline and roofline")
+      .type_name("FILE");
   profile
-      ->add_option("--trace", command->trace,
-                   "Write all calls of steps as trace events, for chrome://tracing and Perfetto")
-      ->type_name("FILE");
-  profile->add_flag("--json", command->as_json, "One JSON object (docs/profiling.md)");
-  profile->callback([command, &action] { action = [command] { return command->run(); }; });
+      .add_option("--trace", command->trace,
+                  "Write all calls of steps as trace events, for chrome://tracing and Perfetto")
+      .type_name("FILE");
+  profile.add_flag("--json", command->as_json, "One JSON object (docs/profiling.md)");
+  profile.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 #include <vector>
@@ -111,13 +112,25 @@ void define_program(CLI::App& app, Action& action, std::string& memory_limit,
   app.require_subcommand(1);
   const auto* named = std::ranges::find(commands, only, &Command::name);
   for (const Command& command : commands) {
-    if (named == std::end(commands) || named == &command) command.add(app, action);
+    if (named == std::end(commands) || named == &command) command.add(Options(app), action);
   }
   for (CLI::App* command : app.get_subcommands({})) {
     command->footer(exit_text() + "\n");
-    add_memory_option(*command, memory_limit);
+    add_memory_option(Options(*command), memory_limit);
   }
   app.footer(exit_text() + " 'sardonyx COMMAND --help' says more.\n");
+}
+
+std::optional<std::string> help_text(std::string_view command) {
+  CLI::App app;
+  Action unused;
+  std::string limit;
+  define_program(app, unused, limit);
+  if (command.empty()) return app.help();
+  for (const CLI::App* known : app.get_subcommands({})) {
+    if (known->get_name() == command) return known->help("sardonyx");
+  }
+  return std::nullopt;
 }
 
 std::string no_such_command(std::string_view name) {

@@ -1,18 +1,19 @@
 // The program as a whole: its commands, and how it describes itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "commands.h"
+#include "options.h"
 
 namespace sardonyx::cli {
 
 struct Command {
   std::string_view name;
-  void (*add)(CLI::App& app, Action& action);
+  void (*add)(const Options& program, Action& action);
 };
 
 struct ExitMeaning {
@@ -40,6 +41,10 @@ std::string version_text();
 // the command line says, and must live as long as `app`.
 void define_program(CLI::App& app, Action& action, std::string& memory_limit,
                     std::string_view only = {});
+
+// What `sardonyx help` prints of a command, or of the program where `command` is empty; nothing
+// where there is none of this name.
+std::optional<std::string> help_text(std::string_view command);
 
 // "there is no command 'rnu'; did you mean 'run'?"
 std::string no_such_command(std::string_view name);

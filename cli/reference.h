@@ -2,7 +2,6 @@
 // are made of it, so that they name what the program takes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 

@@ -324,38 +324,38 @@ void RunCommand::print_json(const Loaded& loaded, const std::vector<Value>& outp
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
+void add_run(const Options& app, Action& action) {
   auto command = std::make_shared<RunCommand>();
-  CLI::App* run = app.add_subcommand("run", "Run a model and print its outputs");
-  add_loading_options(*run, command->loading);
-  command->inputs.add_options(*run);
-  run->add_option("-o,--output", command->output,
-                  "Write the outputs: a folder (output_0.npy, …), or FILE.npz")
-      ->type_name("DIR|NPZ");
-  run->add_option(
+  const Options run = app.add_command("run", "Run a model and print its outputs");
+  add_loading_options(run, command->loading);
+  command->inputs.add_options(run);
+  run.add_option("-o,--output", command->output,
+                 "Write the outputs: a folder (output_0.npy, …), or FILE.npz")
+      .type_name("DIR|NPZ");
+  run.add_option(
          "--expect", command->expect,
          "Compare with output_0.pb or .npy, … of a folder, or with the values of an .npz or "
          "a folder by their names; exit 1 where they differ")
-      ->type_name("DIR|NPZ");
-  run->add_option("--rtol", command->tolerance.relative,
-                  "Of --expect: allowed share of the expected value (1e-3; more for coarse types)")
-      ->type_name("X");
-  run->add_option("--atol", command->tolerance.absolute,
-                  "Of --expect: allowed beside that (1e-4 of the expected RMS)")
-      ->type_name("X");
-  run->add_flag("--all-outputs", command->all_outputs,
-                "Also return intermediate values, after the model's outputs; nothing is fused");
-  run->add_option("-n,--repeat", command->repeat, "Run N times and report the median time (1)")
-      ->check(whole_number(1, 1000000000))
-      ->type_name("N");
-  run->add_option("--labels", command->labels_file,
-                  "Names of classes, one a line: print the best answers")
-      ->type_name("FILE");
-  run->add_option("--top", command->top, "How many answers (5)")
-      ->check(whole_number(1, 1000000))
-      ->type_name("K");
-  run->add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
-  run->callback([command, &action] { action = [command] { return command->run(); }; });
+      .type_name("DIR|NPZ");
+  run.add_option("--rtol", command->tolerance.relative,
+                 "Of --expect: allowed share of the expected value (1e-3; more for coarse types)")
+      .type_name("X");
+  run.add_option("--atol", command->tolerance.absolute,
+                 "Of --expect: allowed beside that (1e-4 of the expected RMS)")
+      .type_name("X");
+  run.add_flag("--all-outputs", command->all_outputs,
+               "Also return intermediate values, after the model's outputs; nothing is fused");
+  run.add_option("-n,--repeat", command->repeat, "Run N times and report the median time (1)")
+      .check(whole_number(1, 1000000000))
+      .type_name("N");
+  run.add_option("--labels", command->labels_file,
+                 "Names of classes, one a line: print the best answers")
+      .type_name("FILE");
+  run.add_option("--top", command->top, "How many answers (5)")
+      .check(whole_number(1, 1000000))
+      .type_name("K");
+  run.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
+  run.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

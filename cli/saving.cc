@@ -10,41 +10,41 @@
 
 namespace sardonyx::cli {
 
-void add_saving_options(CLI::App& command, SavingOptions& options) {
+void add_saving_options(const Options& command, SavingOptions& options) {
   SaveOptions& save = options.save;
   command
       .add_option("OUTPUT", options.output,
                   "The file to write; its ending says how: .onnx, .onnxtxt, .json, .textproto, or "
                   ".svg and .dot for a drawing; - is binary on standard output")
-      ->required()
-      ->transform(output_file());
+      .required()
+      .transform(output_file());
   const auto data = command
                         .add_option("--external-data", save.external_data,
                                     "Put the larger weights into this file beside the output")
-                        ->check(not_empty())
-                        ->type_name("FILE");
+                        .check(not_empty())
+                        .type_name("FILE");
   command
       .add_option(
           "--threshold", options.threshold,
           "Weights of at least so many bytes go there (1024); 4K, 1M, 1G mean what they say")
-      ->needs(data)
-      ->type_name("SIZE");
+      .needs(data)
+      .type_name("SIZE");
   command
       .add_option("--align", save.alignment,
                   "Where each of them begins: a multiple of N bytes (4096)")
-      ->needs(data)
-      ->check(whole_number(1, 1 << 20))
-      ->type_name("N");
+      .needs(data)
+      .check(whole_number(1, 1 << 20))
+      .type_name("N");
   command.add_flag("--checksum", save.checksum, "State the SHA-1 digest of that file in the model")
-      ->needs(data);
+      .needs(data);
   command.add_flag("--embed", save.embed, "Put all external data into the model file")
-      ->excludes(data);
+      .excludes(data);
   command.add_flag("--verify-checksums", save.verify_checksums,
                    "Compare external data that is read with the digests the model states");
   command
       .add_option("--trust-folder", save.trusted_folder,
                   "A folder that links of external data may lead into; links are refused otherwise")
-      ->type_name("DIR");
+      .type_name("DIR");
 }
 
 Model load_file(const std::string& path, const SaveOptions& options) {

@@ -1,11 +1,11 @@
 // Options of the commands that write a model.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "options.h"
 #include "sardonyx/model.h"
 
 namespace sardonyx::cli {
@@ -17,7 +17,7 @@ struct SavingOptions {
 };
 
 // OUTPUT and where the weights go.
-void add_saving_options(CLI::App& command, SavingOptions& options);
+void add_saving_options(const Options& command, SavingOptions& options);
 
 // The model to change, with its external data where it is.
 Model load_file(const std::string& path, const SaveOptions& options);

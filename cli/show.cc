@@ -100,24 +100,25 @@ struct ShowCommand {
 
 }  // namespace
 
-void add_show(CLI::App& app, Action& action) {
+void add_show(const Options& app, Action& action) {
   auto command = std::make_shared<ShowCommand>();
-  CLI::App* show = app.add_subcommand("show", "Print a model in ONNX's textual syntax, or draw it");
-  add_model_argument(*show, "MODEL", command->model, "The model; its external data is not needed");
-  show->add_option("--max-elements", command->most,
-                   "Cut tensors with more elements; what is cut can't be parsed again")
-      ->check(whole_number(0))
-      ->type_name("N");
-  show->add_flag("--bare", command->bare,
-                 "Without the '#@' lines, which hold what the standard's syntax can't say");
-  CLI::Option* dot = show->add_flag("--dot", command->dot, "Draw it, for Graphviz");
-  show->add_flag("--svg", command->svg, "Draw it, as SVG")->excludes(dot);
-  show->add_option("-o,--output", command->output,
-                   "Write it to this file; .svg and .dot make it a drawing")
-      ->transform(output_file())
-      ->type_name("FILE");
-  show->add_flag("-y,--yes", command->yes, "Print much text on a terminal without asking");
-  show->callback([command, &action] { action = [command] { return command->run(); }; });
+  const Options show =
+      app.add_command("show", "Print a model in ONNX's textual syntax, or draw it");
+  add_model_argument(show, "MODEL", command->model, "The model; its external data is not needed");
+  show.add_option("--max-elements", command->most,
+                  "Cut tensors with more elements; what is cut can't be parsed again")
+      .check(whole_number(0))
+      .type_name("N");
+  show.add_flag("--bare", command->bare,
+                "Without the '#@' lines, which hold what the standard's syntax can't say");
+  const Option dot = show.add_flag("--dot", command->dot, "Draw it, for Graphviz");
+  show.add_flag("--svg", command->svg, "Draw it, as SVG").excludes(dot);
+  show.add_option("-o,--output", command->output,
+                  "Write it to this file; .svg and .dot make it a drawing")
+      .transform(output_file())
+      .type_name("FILE");
+  show.add_flag("-y,--yes", command->yes, "Print much text on a terminal without asking");
+  show.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli

@@ -69,7 +69,7 @@ struct TrainCommand {
   bool anew = false, as_it_is = false, recompute = false;
   int threads = 0;
   int64_t log_every = 0, seed = 0;
-  CLI::Option* seeded = nullptr;
+  Option seeded;
   FitOptions options;
 
   Curve losses{"loss", {}}, validated{"validation", {}};
@@ -99,7 +99,7 @@ struct TrainCommand {
     TrainingOptions training;
     training.threads = threads;
     if (recompute) training.recompute = true;
-    if (seeded->count() > 0 && from.path.empty()) training.seed = static_cast<uint64_t>(seed);
+    if (seeded.count() > 0 && from.path.empty()) training.seed = static_cast<uint64_t>(seed);
     TrainingSession session(load_model(loading), training);
     // A model that nobody has trained yet begins with its initialization.
     if (from.path.empty() && (anew || (session.turn() == 0 && !as_it_is))) session.initialize();
@@ -198,101 +198,98 @@ struct TrainCommand {
   }
 };
 
-void add_data_options(CLI::App& train, TrainCommand& command) {
+void add_data_options(const Options& train, TrainCommand& command) {
   FitOptions& o = command.options;
   train
       .add_option("--data", command.data,
                   "An .npz file with an array for each input of a step, or a folder of NAME.npy")
-      ->required()
-      ->type_name("FILE|FOLDER");
+      .required()
+      .type_name("FILE|FOLDER");
   train.add_option("--validation", command.validation, "The same, to measure after each epoch")
-      ->type_name("FILE|FOLDER");
+      .type_name("FILE|FOLDER");
   train.add_option("--epochs", o.epochs, "How often to go through the data")
-      ->check(whole_number(0))
-      ->type_name("N");
-  train.add_option("--batch", o.batch, "Examples of a step")
-      ->check(whole_number(1))
-      ->type_name("N");
+      .check(whole_number(0))
+      .type_name("N");
+  train.add_option("--batch", o.batch, "Examples of a step").check(whole_number(1)).type_name("N");
   train.add_flag("--shuffle,!--no-shuffle", o.shuffle, "Each epoch in another order (the default)");
   train
       .add_option("--augment", command.augment,
                   "Images in another form in each epoch: flip, crop:PIXELS, or flip,crop:PIXELS")
-      ->type_name("WHAT");
+      .type_name("WHAT");
   train.add_flag("--drop-last", o.drop_last, "Leave out a last batch that is smaller");
-  command.seeded =
-      train.add_option("--seed", command.seed, "Of the order and of all that is drawn")
-          ->check(whole_number(0))
-          ->type_name("N");
+  command.seeded = train.add_option("--seed", command.seed, "Of the order and of all that is drawn")
+                       .check(whole_number(0))
+                       .type_name("N");
   train.add_option("--algorithm", o.which, "The entry of training_info that learns")
-      ->check(whole_number(0))
-      ->type_name("N");
+      .check(whole_number(0))
+      .type_name("N");
   train.add_option("--measure", o.measure, "The entry of training_info that --validation runs")
-      ->check(whole_number(0))
-      ->type_name("N");
+      .check(whole_number(0))
+      .type_name("N");
 }
 
-void add_course_options(CLI::App& train, TrainCommand& command) {
+void add_course_options(const Options& train, TrainCommand& command) {
   FitOptions& o = command.options;
-  train.add_flag("--initialize", command.anew,
-                 "Run the initialization, although the model was trained");
+  const Option anew = train.add_flag("--initialize", command.anew,
+                                     "Run the initialization, although the model was trained");
   train.add_flag("--no-initialize", command.as_it_is, "Begin with the weights that the model has")
-      ->excludes("--initialize");
+      .excludes(anew);
   const auto folder =
-      train.add_option("--checkpoint", o.checkpoints, "A folder for checkpoints")->type_name("DIR");
+      train.add_option("--checkpoint", o.checkpoints, "A folder for checkpoints").type_name("DIR");
   train
       .add_option("--every", o.every, "Steps between checkpoints; without it, one after each epoch")
-      ->check(whole_number(1))
-      ->needs(folder)
-      ->type_name("N");
+      .check(whole_number(1))
+      .needs(folder)
+      .type_name("N");
   train.add_option("--keep", o.keep, "How many checkpoints stay")
-      ->check(whole_number(1))
-      ->needs(folder)
-      ->type_name("N");
+      .check(whole_number(1))
+      .needs(folder)
+      .type_name("N");
   train.add_flag("--resume", command.resume, "Go on from the newest checkpoint, if there is one");
   train
       .add_option("--bad-loss", command.bad_loss,
                   "What to do with a step whose loss is no finite number: stop or skip")
-      ->check(CLI::IsMember({"stop", "skip"}))
-      ->type_name("WHAT");
+      .check(one_of({"stop", "skip"}))
+      .type_name("{stop,skip}");
   train
       .add_option("--patience", o.patience,
                   "End after so many epochs without a smaller loss of --validation")
-      ->check(whole_number(1))
-      ->type_name("N");
+      .check(whole_number(1))
+      .type_name("N");
 }
 
 }  // namespace
 
-void add_train(CLI::App& app, Action& action) {
+void add_train(const Options& app, Action& action) {
   auto command = std::make_shared<TrainCommand>();
-  CLI::App* train = app.add_subcommand("train", "Train a training model on data");
-  add_model_argument(*train, "MODEL", command->model,
+  const Options train = app.add_command("train", "Train a training model on data");
+  add_model_argument(train, "MODEL", command->model,
                      "A model with training information (make-trainable makes one)");
-  train->add_option("-o,--output", command->output, "The trained model to write")
-      ->required()
-      ->check(output_file())
-      ->type_name("FILE");
-  train->add_flag("--inference-only", command->inference_only,
-                  "Write it without its training information");
-  train->add_flag("--merge-lora", command->merge_lora,
-                  "Write it with LoRA's products added to the weights, for inference alone");
+  train.add_option("-o,--output", command->output, "The trained model to write")
+      .required()
+      .check(output_file())
+      .type_name("FILE");
+  train.add_flag("--inference-only", command->inference_only,
+                 "Write it without its training information");
+  train.add_flag("--merge-lora", command->merge_lora,
+                 "Write it with LoRA's products added to the weights, for inference alone");
   train
-      ->add_option("--external-data", command->external_data,
-                   "The file beside it that takes the larger tensors")
-      ->type_name("FILE");
-  add_data_options(*train, *command);
-  add_course_options(*train, *command);
-  train->add_option("--threads", command->threads, "How many threads to use; 0: all there are")
-      ->check(whole_number(0, 4096))
-      ->type_name("N");
-  train->add_flag("--recompute", command->recompute,
-                  "Compute parts of the network again instead of keeping them: less memory");
-  train->add_option("--plot", command->plot, "Draw the loss over the steps")->type_name("FILE.svg");
-  train->add_flag("--json", command->as_json, "A line of JSON for each epoch, and at the end");
-  train->add_option("--log-every", command->log_every, "With --json: one for every N-th step, too")
-      ->check(whole_number(1))
-      ->type_name("N");
-  train->callback([command, &action] { action = [command] { return command->run(); }; });
+      .add_option("--external-data", command->external_data,
+                  "The file beside it that takes the larger tensors")
+      .type_name("FILE");
+  add_data_options(train, *command);
+  add_course_options(train, *command);
+  train.add_option("--threads", command->threads, "How many threads to use; 0: all there are")
+      .check(whole_number(0, 4096))
+      .type_name("N");
+  train.add_flag("--recompute", command->recompute,
+                 "Compute parts of the network again instead of keeping them: less memory");
+  train.add_option("--plot", command->plot, "Draw the loss over the steps").type_name("FILE.svg");
+  train.add_flag("--json", command->as_json, "A line of JSON for each epoch, and at the end");
+  train.add_option("--log-every", command->log_every, "With --json: one for every N-th step, too")
+      .check(whole_number(1))
+      .type_name("N");
+  train.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace sardonyx::cli
