@@ -258,8 +258,9 @@ def python_suite(options: argparse.Namespace) -> Result:
     report.unlink(missing_ok=True)
     environment = dict(os.environ, SARDONYX_PROGRAM=str((options.build / "bin" / "sardonyx").resolve()),
                        SARDONYX_PACKAGE=str((options.build / "python").resolve()))
-    run([options.python, "-m", "pytest", "-q", "-rs", "--disable-warnings", f"--junitxml={report}", "tests"],
-        cwd=ROOT, env=environment)
+    # Fixtures are made once a file: the tests of a file stay together.
+    run([options.python, "-m", "pytest", "-q", "-rs", "--disable-warnings", f"--numprocesses={os.cpu_count()}", "--dist=loadfile",
+         f"--junitxml={report}", "tests"], cwd=ROOT, env=environment)
     if not report.exists():
         return Result(failures=["python: pytest stopped before its end"])
     result = Result()

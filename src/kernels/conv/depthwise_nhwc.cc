@@ -104,10 +104,12 @@ HWY_INLINE TileVec Held(TileVec v) {
   return v;
 }
 
-constexpr int max_step = tile_lanes == 16 ? depthwise_step : 4;
+constexpr int max_step = tile_lanes == 16 ? depthwise_step : tile_lanes == 8 ? 4 : 2;
 
 // Which of the columns under a few neighbouring windows lie outside the image: half a window, as
-// usual pads have it, or whatever a mask says.
+// usual pads have it, or whatever a mask says. The portable target has no code for usual pads: it
+// would be half of what this file makes.
+constexpr bool knows_usual_pads = tile_lanes >= 8;
 enum class Border : uint8_t { none, left, right, both, any };
 
 template <int size, int reach, Border border>
@@ -290,7 +292,7 @@ HWY_INLINE void AnyBorder(const Line& l, const InputLines<size, stride, rows>& l
   };
   if (inside == InsideOf<size, reach, Border::none>())
     return as(std::integral_constant<Border, Border::none>());
-  if constexpr (step == max_step) {
+  if constexpr (step == max_step && knows_usual_pads) {
     if (inside == InsideOf<size, reach, Border::left>())
       return as(std::integral_constant<Border, Border::left>());
     if (inside == InsideOf<size, reach, Border::right>())

@@ -17,13 +17,16 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Single numbers: the portable target. Rows and columns at once would only be more code there.
+constexpr bool one_by_one = HWY_TARGET == HWY_SCALAR;
+
 // One or two vectors of columns of a tile, or, where not `whole`, what is left of one.
 template <Activation activation, int vectors, bool whole>
 struct StoreColumns {
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
   // Activations are chains of operations, of which so many overlap.
-  static constexpr int rows_at_once = 4 / vectors;
+  static constexpr int rows_at_once = one_by_one ? 1 : 4 / vectors;
 
   StoreColumns(const TileStore& store, int64_t column)
       : s(store),
@@ -103,7 +106,7 @@ struct StoreColumns {
         if (bias_at != nullptr) bias_at += n;
       }
     };
-    step(std::integral_constant<int, rows_at_once>());
+    if constexpr (rows_at_once > 1) step(std::integral_constant<int, rows_at_once>());
     step(std::integral_constant<int, 1>());
   }
   void All() const {
@@ -124,9 +127,14 @@ template <Activation activation>
 void StoreTileAs(const TileStore& s) {
   const int64_t lanes = StoreColumns<activation, 1, true>::lanes();
   int64_t j = 0;
-  for (; j + 2 * lanes <= s.columns; j += 2 * lanes) StoreColumns<activation, 2, true>(s, j).All();
+  if constexpr (!one_by_one) {
+    for (; j + 2 * lanes <= s.columns; j += 2 * lanes)
+      StoreColumns<activation, 2, true>(s, j).All();
+  }
   for (; j + lanes <= s.columns; j += lanes) StoreColumns<activation, 1, true>(s, j).All();
-  if (j < s.columns) StoreColumns<activation, 1, false>(s, j).All();
+  if constexpr (!one_by_one) {
+    if (j < s.columns) StoreColumns<activation, 1, false>(s, j).All();
+  }
 }
 
 void StoreTile(const TileStore& store) {
