@@ -19,6 +19,25 @@ SARDONYX_API sardonyx_status* sardonyx_threads_create(int count, sardonyx_thread
 SARDONYX_API int sardonyx_threads_count(const sardonyx_threads* threads);
 SARDONYX_API void sardonyx_threads_release(sardonyx_threads* threads);
 
+/* Where the outputs of a session's runs lie: those that are dense tensors of numbers or truth
+ * values, which the caller does not bring memory for. The functions are called by runs on their
+ * threads, several at a time where several runs go on, and `release` on whichever thread lets go of
+ * the last value in that memory. The memory limit of a run counts the bytes before they are asked
+ * for. No longjmp and no exception leaves the functions. Since version 3. */
+typedef struct sardonyx_allocator {
+  size_t size;
+  void* user; /* handed to each function */
+  /* `bytes` bytes, more than 0, at a multiple of `alignment`, a power of two. NULL: there are none,
+   * and the run ends with SARDONYX_OUT_OF_MEMORY; memory at another place ends it with
+   * SARDONYX_BAD_INPUT. */
+  void* (*allocate)(size_t bytes, size_t alignment, void* user);
+  /* Of memory that `allocate` gave, once. */
+  void (*release)(void* memory, size_t bytes, void* user);
+  /* When nothing uses the allocator any more: no session that was made with it and no value in its
+   * memory; not where making the session fails. May be NULL. */
+  void (*release_user)(void* user);
+} sardonyx_allocator;
+
 typedef struct sardonyx_session sardonyx_session;
 
 typedef struct sardonyx_session_options {
@@ -57,6 +76,8 @@ typedef struct sardonyx_session_options {
   /* A folder for such files: the session takes its weights from the one of its model there, and
    * makes it where it is missing, stale or broken; what can't be written isn't. NULL: none. */
   const char* cache_folder;
+  /* Since version 3. Memory for the outputs of runs, copied; NULL: the library's own. */
+  const sardonyx_allocator* output_allocator;
 } sardonyx_session_options;
 
 /* Prepares a model for running. */

@@ -252,12 +252,13 @@ static void wrong_options(void) {
 
 static void examples(void) {
   const int64_t places[3] = {39, 0, 9}, beyond[1] = {EXAMPLES}, two[2] = {2, 1}, three[2] = {3, 1};
+  const int64_t endless[2] = {INT64_MAX, 0};
   const float numbers[3] = {1, 2, 3};
   const char* names[2] = {"x", "target"};
   sardonyx_training* training = training_of(NULL);
   sardonyx_training_data *data = data_of(-1), *again = NULL;
   sardonyx_named_values *batch = NULL, *all = NULL;
-  sardonyx_value *x = NULL, *a = floats(2, two, numbers), *b = floats(2, three, numbers);
+  sardonyx_value *x = NULL, *none = NULL, *a = floats(2, two, numbers), *b = floats(2, three, numbers);
   const sardonyx_value* unequal[2];
   const char* name = NULL;
   test = "examples";
@@ -285,6 +286,10 @@ static void examples(void) {
   FAILS(sardonyx_training_data_read("capi_missing.npz", training, 0, &again), SARDONYX_UNREADABLE,
         "capi_missing.npz");
   FAILS(sardonyx_training_data_create(names, NULL, 0, &again), SARDONYX_BAD_INPUT, "no arrays");
+  OK(sardonyx_tensor_create(SARDONYX_FLOAT32, 2, endless, &none));
+  unequal[0] = none;
+  FAILS(sardonyx_training_data_create(names, unequal, 1, &again), SARDONYX_BAD_INPUT, "no example");
+  sardonyx_value_release(none);
   unequal[0] = a, unequal[1] = b;
   FAILS(sardonyx_training_data_create(names, unequal, 2, &again), SARDONYX_BAD_INPUT, "3 examples");
   CHECK(again == NULL);
