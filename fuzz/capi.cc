@@ -86,7 +86,7 @@ class Calls {
 
   void call() {
     sardonyx_value* made = nullptr;
-    switch (byte() % 26) {
+    switch (byte() % 27) {
       case 0: {
         shape();
         keep(sardonyx_tensor_create(static_cast<sardonyx_element_type>(byte() % 32), rank_, dims_,
@@ -140,6 +140,7 @@ class Calls {
       case 21: convert(); break;
       case 22: look(); break;
       case 23: tell(); break;
+      case 24: learn(); break;
       default: run_session(); break;
     }
   }
@@ -217,6 +218,51 @@ class Calls {
     for (size_t i = 0; i <= sardonyx_inference_count(inference); ++i)
       take(sardonyx_inference_value(inference, i, &info));
     sardonyx_inference_release(inference);
+  }
+
+  // Data of any values, and a few steps on what is one.
+  void learn() {
+    static const char* const names[] = {"x", "target", "nothing"};
+    sardonyx_trainable_options options = SARDONYX_INIT(sardonyx_trainable_options);
+    options.loss = byte() % 2 == 0 ? "mse" : "huber";
+    options.huber_delta = static_cast<int8_t>(byte());
+    options.has_class_axis = byte() % 2, options.class_axis = static_cast<int8_t>(byte());
+    options.clip_value = static_cast<int8_t>(byte());
+    sardonyx_model* trainable = nullptr;
+    sardonyx_trainable_report* report = nullptr;
+    sardonyx_status* status =
+        sardonyx_make_trainable_reported(any(models_), &options, &trainable, &report);
+    take(status, report);
+    sardonyx_trainable_report_release(report);
+    sardonyx_training* training = nullptr;
+    const sardonyx_model* const of = trainable == nullptr ? any(models_) : trainable;
+    status = sardonyx_training_create(of, nullptr, &training);
+    take(status, training);
+    sardonyx_model_release(trainable);
+    const auto arrays = some_values();
+    sardonyx_training_data* data = nullptr;
+    status = sardonyx_training_data_create(names, arrays.data(), arrays.size(), &data);
+    take(status, data);
+    sardonyx_fit_options fitting = SARDONYX_INIT(sardonyx_fit_options);
+    fitting.batch = static_cast<int8_t>(byte()), fitting.epochs = static_cast<int8_t>(byte()) % 4;
+    fitting.no_shuffle = byte() % 2, fitting.drop_last = byte() % 2, fitting.flip = byte() % 2;
+    fitting.crop = static_cast<int8_t>(byte()) % 4, fitting.patience = byte() % 2;
+    fitting.validation = byte() % 2 == 0 ? data : nullptr;
+    fitting.skip_bad_loss = byte() % 2, fitting.algorithm = byte() % 3;
+    fitting.has_measure = byte() % 2, fitting.measure = byte() % 3;
+    sardonyx_fit_result* result = nullptr;
+    status = sardonyx_training_fit(training, data, &fitting, &result);
+    take(status, result);
+    sardonyx_fit_summary summary = SARDONYX_INIT(sardonyx_fit_summary);
+    take(sardonyx_fit_result_describe(result, &summary));
+    const int64_t places[] = {byte() % 5, static_cast<int8_t>(byte())};
+    sardonyx_named_values* batch = nullptr;
+    status = sardonyx_training_data_batch(data, places, byte() % 3, &batch);
+    take(status, batch);
+    sardonyx_named_values_release(batch);
+    sardonyx_fit_result_release(result);
+    sardonyx_training_data_release(data);
+    sardonyx_training_release(training);
   }
 
   // What a binding has given stays as it is, whatever later runs make.

@@ -26,7 +26,7 @@ namespace sardonyx {
 // to each step as it is. Cheap to copy.
 class TrainingData {
  public:
-  // Throws Error (bad_input) where there is no array, or first sizes differ.
+  // Throws Error (bad_input) where there is no array, first sizes differ, or no array has elements.
   explicit TrainingData(std::vector<NamedValue> arrays);
 
   // Reads an .npz file, whose arrays have the names of the step's inputs, or a folder with NAME.npy

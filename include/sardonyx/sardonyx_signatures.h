@@ -53,6 +53,10 @@ typedef struct sardonyx_signatures sardonyx_signatures;
 /* All versions of an operator, the oldest first; none for an unknown one. */
 SARDONYX_API sardonyx_status* sardonyx_signatures_of(const char* domain, const char* name,
                                                      sardonyx_signatures** signatures);
+/* The same of operators of one's own. */
+SARDONYX_API sardonyx_status* sardonyx_operators_signatures(const sardonyx_operators* operators,
+                                                            const char* domain, const char* name,
+                                                            sardonyx_signatures** signatures);
 /* The definition that a node binds to where version `opset` of its domain is imported, or none. */
 SARDONYX_API sardonyx_status* sardonyx_signatures_find(const char* domain, const char* name,
                                                        int64_t opset,

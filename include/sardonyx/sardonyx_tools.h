@@ -88,6 +88,29 @@ SARDONYX_API sardonyx_status* sardonyx_outputs_write(const char* folder,
                                                      const sardonyx_value* const* outputs,
                                                      size_t count);
 
+/* Outputs of a session, all of them in its order, as one .npz file. An array has its output's name;
+ * "output_N" where that name could lead out of a folder when somebody unpacks the archive.
+ * SARDONYX_BAD_INPUT where an output is no tensor, or `count` is not the session's. */
+SARDONYX_API sardonyx_status* sardonyx_outputs_write_npz(const char* path,
+                                                         const sardonyx_session* session,
+                                                         const sardonyx_value* const* outputs,
+                                                         size_t count);
+/* The bytes of a file of any kind. SARDONYX_UNREADABLE. */
+SARDONYX_API sardonyx_status* sardonyx_text_read(const char* path, sardonyx_bytes** text);
+/* Writes `length` bytes to a file of any name, which appears when it is whole. */
+SARDONYX_API sardonyx_status* sardonyx_text_write(const char* path, const char* text,
+                                                  size_t length);
+/* What to say where a model can't be written to a file of this name, because its ending is none
+ * that says how; "" where it can. `source`: the file that was read; NULL: none. */
+SARDONYX_API sardonyx_status* sardonyx_ending_problem(const char* path, const char* source,
+                                                      sardonyx_bytes** text);
+/* As sardonyx_model_save, and tells how many bytes went to the model's file and to that of its
+ * external data, and what the caller should know, a line each: that others can't read the file. Any
+ * of the results may be NULL. */
+SARDONYX_API sardonyx_status* sardonyx_model_save_reported(
+    const sardonyx_model* model, const char* path, const sardonyx_save_options* options,
+    uint64_t* model_bytes, uint64_t* data_bytes, sardonyx_bytes** notes);
+
 /* --- Values for a session's inputs --------------------------------------------------------------
  */
 
@@ -138,6 +161,21 @@ SARDONYX_API sardonyx_status* sardonyx_value_preview(const sardonyx_value* value
  * and the infinities are strings; complex numbers are pairs; what nests deeper than 32 is null. */
 SARDONYX_API sardonyx_status* sardonyx_value_to_json(const sardonyx_value* value,
                                                      sardonyx_bytes** text);
+/* The text with control characters and broken UTF-8 escaped: names come from files of strangers. */
+SARDONYX_API sardonyx_status* sardonyx_printable(const char* text, size_t length,
+                                                 sardonyx_bytes** printable);
+/* The elements of a tensor, or the items at the top of other kinds. */
+SARDONYX_API sardonyx_status* sardonyx_value_size(const sardonyx_value* value, int64_t* elements);
+/* The numbers of a tensor at a glance. */
+typedef struct sardonyx_number_summary {
+  size_t size;
+  int has_numbers; /* 0: the value holds none */
+  int64_t elements;
+  int64_t nans, infinite;
+  double least, most; /* of those that are finite; 0 where none is */
+} sardonyx_number_summary;
+SARDONYX_API sardonyx_status* sardonyx_value_summarize(const sardonyx_value* value,
+                                                       sardonyx_number_summary* summary);
 /* The same elements under another shape of the same count, shared. */
 SARDONYX_API sardonyx_status* sardonyx_tensor_reshape(const sardonyx_value* tensor, size_t rank,
                                                       const int64_t* dims, sardonyx_value** made);
@@ -195,6 +233,12 @@ SARDONYX_API sardonyx_status* sardonyx_comparisons_get(const sardonyx_comparison
                                                        size_t index,
                                                        sardonyx_comparison* comparison);
 SARDONYX_API void sardonyx_comparisons_release(sardonyx_comparisons* comparisons);
+/* The places of a session's outputs in the order in which its model makes them: the first value
+ * that differs between two runs is then where something went wrong. `order` has room for `count`,
+ * which is the session's number of outputs. */
+SARDONYX_API sardonyx_status* sardonyx_session_making_order(const sardonyx_session* session,
+                                                            const sardonyx_model* model,
+                                                            size_t* order, size_t count);
 
 /* The `top` greatest elements along the last dimension, for the first `max_rows` rows. `indices`
  * and `probabilities` have room for `top` * `max_rows`; `rows` and `columns` say how many were
@@ -331,6 +375,39 @@ SARDONYX_API sardonyx_status* sardonyx_model_optimized_text(const sardonyx_model
                                                             const char* stop_after,
                                                             size_t max_elements,
                                                             sardonyx_bytes** text);
+
+/* A pass that has run over one graph of a model. What it points to lasts for the call. */
+typedef struct sardonyx_pass_run {
+  size_t size;
+  const char* name;  /* of the pass; "infer-types" where inference ran once more between two */
+  const char* graph; /* "main graph", or "body of Loop making 'y'" for one inside a node */
+  int changed;
+  int64_t nodes_before, nodes_after;
+  /* By operator: how many nodes there are more than before the pass, or fewer where negative. */
+  const char* const* operators;
+  const int64_t* operator_changes;
+  size_t operator_count;
+  double seconds; /* without the passes over graphs inside this one */
+} sardonyx_pass_run;
+/* The graph as a pass left it; lasts for the call that is given it. */
+typedef struct sardonyx_pass_graph sardonyx_pass_graph;
+SARDONYX_API sardonyx_status* sardonyx_pass_graph_text(const sardonyx_pass_graph* graph,
+                                                       sardonyx_bytes** text);
+/* Told of a pass; NULL to go on, or a status, which is then the library's and ends the call. */
+typedef sardonyx_status* (*sardonyx_observe_function)(const sardonyx_pass_run* run,
+                                                      const sardonyx_pass_graph* graph, void* user);
+typedef struct sardonyx_pass_options {
+  size_t size;
+  const char* stop_after;            /* the last pass that runs on each graph; NULL: all do */
+  size_t max_elements;               /* tensors with more are cut in texts; 0: 16 */
+  sardonyx_observe_function observe; /* after each pass, from within the call; NULL: nobody */
+  void* user;
+} sardonyx_pass_options;
+/* As sardonyx_model_optimized_text, and tells what each pass has done. */
+SARDONYX_API sardonyx_status* sardonyx_model_run_passes(const sardonyx_model* model,
+                                                        const sardonyx_session_options* options,
+                                                        const sardonyx_pass_options* pass_options,
+                                                        sardonyx_bytes** text);
 
 /* --- Rules of the checker, and more of inference
  * ---------------------------------------------------

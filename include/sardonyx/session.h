@@ -33,6 +33,7 @@ class ThreadPool;
 
 namespace sardonyx {
 
+class Allocator;
 class Binding;
 class Profile;
 
@@ -121,6 +122,8 @@ struct SessionOptions {
   // with its parents if it is missing. Whoever may write there decides what sessions compute.
   // Empty: none.
   std::string cache_folder = {};
+  // Memory for the outputs of the session's runs (sardonyx/allocator.h). Null: the library's own.
+  std::shared_ptr<Allocator> output_allocator = nullptr;
 };
 
 struct RunOptions {

@@ -114,6 +114,21 @@ sardonyx_status* sardonyx_model_infer(const sardonyx_model* model,
   });
 }
 
+sardonyx_status* sardonyx_model_infer_reported(const sardonyx_model* model,
+                                               const sardonyx_infer_options* options,
+                                               sardonyx_model** typed,
+                                               sardonyx_inference** inference) {
+  return guarded([&] {
+    const Model& given = required(model, "model").model;
+    required(typed, "typed"), required(inference, "inference");
+    Inference told;
+    auto made = std::unique_ptr<sardonyx_model>(
+        new sardonyx_model{{}, with_inferred_types(given, infer_options(options), &told)});
+    *inference = made_of(std::move(told));
+    *typed = made.release();
+  });
+}
+
 size_t sardonyx_inference_count(const sardonyx_inference* inference) {
   return !is_usable(inference) ? 0 : inference->values.size();
 }

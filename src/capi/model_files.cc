@@ -18,6 +18,20 @@ namespace {
 
 ModelEditor& editor_of(sardonyx_editor* editor) { return required(editor, "editor").editor; }
 
+SaveOptions save_options(const sardonyx_save_options* given) {
+  const sardonyx_save_options known = known_part(given);
+  SaveOptions saving;
+  if (known.external_data != nullptr) saving.external_data = known.external_data;
+  if (known.threshold > 0) saving.threshold = known.threshold;
+  if (known.alignment > 0) saving.alignment = known.alignment;
+  saving.checksum = known.checksum != 0;
+  saving.embed = known.embed != 0;
+  saving.verify_checksums = known.verify_checksums != 0;
+  if (known.trusted_folder != nullptr) saving.trusted_folder = known.trusted_folder;
+  if (known.form != 0) saving.form = form_given(known.form);
+  return saving;
+}
+
 }  // namespace
 
 const char* sardonyx_bytes_data(const sardonyx_bytes* bytes, size_t* size) {
@@ -41,18 +55,31 @@ sardonyx_status* sardonyx_model_read(sardonyx_read_function read, void* user, co
 
 sardonyx_status* sardonyx_model_save(const sardonyx_model* model, const char* path,
                                      const sardonyx_save_options* options) {
+  return sardonyx_model_save_reported(model, path, options, nullptr, nullptr, nullptr);
+}
+
+sardonyx_status* sardonyx_model_save_reported(const sardonyx_model* model, const char* path,
+                                              const sardonyx_save_options* options,
+                                              uint64_t* model_bytes, uint64_t* data_bytes,
+                                              sardonyx_bytes** notes) {
   return guarded([&] {
-    const sardonyx_save_options known = known_part(options);
-    SaveOptions saving;
-    if (known.external_data != nullptr) saving.external_data = known.external_data;
-    if (known.threshold > 0) saving.threshold = known.threshold;
-    if (known.alignment > 0) saving.alignment = known.alignment;
-    saving.checksum = known.checksum != 0;
-    saving.embed = known.embed != 0;
-    saving.verify_checksums = known.verify_checksums != 0;
-    if (known.trusted_folder != nullptr) saving.trusted_folder = known.trusted_folder;
-    if (known.form != 0) saving.form = form_given(known.form);
-    required(model, "model").model.save(&required(path, "path"), saving);
+    const SaveOptions saving = save_options(options);
+    const Model& given = required(model, "model").model;
+    const Saved saved = given.save(&required(path, "path"), saving);
+    if (model_bytes != nullptr) *model_bytes = saved.model_bytes;
+    if (data_bytes != nullptr) *data_bytes = saved.data_bytes;
+    if (notes == nullptr) return;
+    std::string lines;
+    for (const std::string& note : saved.notes) lines += note + '\n';
+    *notes = new sardonyx_bytes{{}, std::move(lines)};
+  });
+}
+
+sardonyx_status* sardonyx_ending_problem(const char* path, const char* source,
+                                         sardonyx_bytes** text) {
+  return guarded([&] {
+    const std::string to = &required(path, "path");
+    give_bytes(text, [&] { return ending_problem(to, source == nullptr ? "" : source); });
   });
 }
 

@@ -1,4 +1,5 @@
 #include "capi/session.h"
+#include "sardonyx/allocator.h"
 
 namespace sardonyx::capi {
 
@@ -64,6 +65,38 @@ void set_model_options(const sardonyx_session_options& known, SessionOptions& op
   if (known.cache_folder != nullptr) options.cache_folder = known.cache_folder;
 }
 
+// Asks the caller's functions.
+class CallersAllocator final : public Allocator {
+ public:
+  explicit CallersAllocator(const sardonyx_allocator& functions) : functions_(functions) {}
+  CallersAllocator(const CallersAllocator&) = delete;
+  CallersAllocator& operator=(const CallersAllocator&) = delete;
+  ~CallersAllocator() override {
+    if (owns_user_ && functions_.release_user != nullptr) functions_.release_user(functions_.user);
+  }
+  void* allocate(size_t bytes, size_t alignment) override {
+    return functions_.allocate(bytes, alignment, functions_.user);
+  }
+  void release(void* memory, size_t bytes) noexcept override {
+    functions_.release(memory, bytes, functions_.user);
+  }
+  void own_user() { owns_user_ = true; }
+
+ private:
+  const sardonyx_allocator functions_;
+  bool owns_user_ = false;
+};
+
+// Null where the caller has none.
+std::shared_ptr<CallersAllocator> allocator_of(const sardonyx_session_options* given) {
+  const sardonyx_session_options known = known_part(given);
+  if (known.output_allocator == nullptr) return nullptr;
+  const sardonyx_allocator functions = known_part(known.output_allocator);
+  if (functions.allocate == nullptr || functions.release == nullptr)
+    fail(ErrorCode::bad_input, "the functions 'allocate' and 'release' of an allocator are needed");
+  return std::make_shared<CallersAllocator>(functions);
+}
+
 }  // namespace
 
 SessionOptions capi::session_options(const sardonyx_session_options* given) {
@@ -87,14 +120,18 @@ SessionOptions capi::session_options(const sardonyx_session_options* given) {
 namespace {
 
 sardonyx_session* new_session(const Model& model, const sardonyx_session_options* options) {
+  SessionOptions known = session_options(options);
+  const std::shared_ptr<CallersAllocator> allocator = allocator_of(options);
+  known.output_allocator = allocator;
   auto made = std::unique_ptr<sardonyx_session>(
-      new sardonyx_session{{}, Session(model, session_options(options)), {}, {}, {}, {}});
+      new sardonyx_session{{}, Session(model, known), {}, {}, {}, {}});
   made->inputs = described(made->session.inputs());
   made->outputs = described(made->session.outputs());
   for (size_t i = 0; i < made->inputs.size(); ++i)
     made->input_places.emplace(made->inputs[i]->name, i);
   for (size_t i = 0; i < made->outputs.size(); ++i)
     made->output_places.emplace(made->outputs[i]->name, i);
+  if (allocator) allocator->own_user();
   return made.release();
 }
 

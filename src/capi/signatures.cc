@@ -69,6 +69,13 @@ sardonyx_operator_set* new_set(OperatorSet set) {
   return new sardonyx_operator_set{{}, std::move(set), std::move(operators)};
 }
 
+sardonyx_signatures* made_of(std::vector<OperatorSignature> versions) {
+  auto made = std::make_unique<sardonyx_signatures>();
+  for (OperatorSignature& one : versions)
+    made->list.push_back(std::make_unique<const Told>(std::move(one)));
+  return made.release();
+}
+
 }  // namespace
 
 size_t sardonyx_domain_count(void) {
@@ -121,10 +128,18 @@ sardonyx_status* sardonyx_signatures_of(const char* domain, const char* name,
                                         sardonyx_signatures** signatures) {
   return guarded([&] {
     required(signatures, "signatures");
-    auto made = std::make_unique<sardonyx_signatures>();
-    for (auto& one : operator_versions(&required(domain, "domain"), &required(name, "name")))
-      made->list.push_back(std::make_unique<const Told>(std::move(one)));
-    *signatures = made.release();
+    *signatures = made_of(operator_versions(&required(domain, "domain"), &required(name, "name")));
+  });
+}
+
+sardonyx_status* sardonyx_operators_signatures(const sardonyx_operators* operators,
+                                               const char* domain, const char* name,
+                                               sardonyx_signatures** signatures) {
+  return guarded([&] {
+    const CustomOperators& of = *required(operators, "operators").operators;
+    required(signatures, "signatures");
+    *signatures =
+        made_of(operator_versions(of, &required(domain, "domain"), &required(name, "name")));
   });
 }
 

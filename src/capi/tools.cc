@@ -40,6 +40,11 @@ struct sardonyx_plan {
   std::vector<Step> steps;
 };
 
+struct sardonyx_pass_graph {
+  SARDONYX_TAG('p', 'g');
+  const std::function<std::string()>* text;
+};
+
 namespace {
 
 void flatten(std::vector<StepDescription> steps, const std::string& body, int depth,
@@ -83,6 +88,29 @@ size_t size_of(const List& (*list)()) {
 }
 
 struct Stopped {};
+
+// Tells the caller of a pass. What it returns ends the call, unless it is null.
+void observe(const sardonyx_pass_options& options, const PassRun& run,
+             const std::function<std::string()>& text) {
+  std::vector<const char*> operators;
+  std::vector<int64_t> changes;
+  for (const auto& [name, change] : run.operators) {
+    operators.push_back(name.c_str());
+    changes.push_back(change);
+  }
+  sardonyx_pass_run told{};
+  told.size = sizeof told;
+  told.name = run.name.c_str();
+  told.graph = run.graph.c_str();
+  told.changed = run.changed ? 1 : 0;
+  told.nodes_before = run.nodes_before, told.nodes_after = run.nodes_after;
+  told.operators = operators.data(), told.operator_changes = changes.data();
+  told.operator_count = operators.size();
+  told.seconds = run.seconds;
+  const sardonyx_pass_graph graph{{}, &text};
+  if (sardonyx_status* status = options.observe(&told, &graph, options.user))
+    throw error_of(status);
+}
 
 }  // namespace
 
@@ -376,6 +404,32 @@ sardonyx_status* sardonyx_model_optimized_text(const sardonyx_model* model,
     if (stop_after != nullptr) passing.stop_after = stop_after;
     if (max_elements > 0) passing.max_elements = max_elements;
     give_bytes(text, [&] { return optimized_text(given, session_options(options), passing); });
+  });
+}
+
+sardonyx_status* sardonyx_model_run_passes(const sardonyx_model* model,
+                                           const sardonyx_session_options* options,
+                                           const sardonyx_pass_options* pass_options,
+                                           sardonyx_bytes** text) {
+  return guarded([&] {
+    const Model& given = required(model, "model").model;
+    const sardonyx_pass_options known = known_part(pass_options);
+    PassOptions passing;
+    if (known.stop_after != nullptr) passing.stop_after = known.stop_after;
+    if (known.max_elements > 0) passing.max_elements = known.max_elements;
+    if (known.observe != nullptr) {
+      passing.observe = [&](const PassRun& run, const std::function<std::string()>& graph) {
+        observe(known, run, graph);
+      };
+    }
+    give_bytes(text, [&] { return optimized_text(given, session_options(options), passing); });
+  });
+}
+
+sardonyx_status* sardonyx_pass_graph_text(const sardonyx_pass_graph* graph, sardonyx_bytes** text) {
+  return guarded([&] {
+    const auto& write = *required(graph, "graph").text;
+    give_bytes(text, [&] { return write(); });
   });
 }
 

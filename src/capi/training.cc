@@ -1,27 +1,20 @@
-#include "sardonyx/training.h"
-#include "capi/session.h"
-#include "sardonyx/trainable.h"
+// Training through the C interface: sessions, and the models that they are made of.
+#include "capi/training.h"
+
+#include <algorithm>
+
+#include "capi/named_values.h"
 
 using namespace sardonyx;
 using namespace sardonyx::capi;
 
-struct sardonyx_training {
-  SARDONYX_TAG('t', 'r');
-  struct Algorithm {
-    Descriptions inputs, outputs;
-  };
-  explicit sardonyx_training(TrainingSession made) : session(std::move(made)) {
-    inputs = described(session.inputs());
-    outputs = described(session.outputs());
-    state = described(session.state_variables());
-    for (size_t i = 0; i < session.algorithm_count(); ++i)
-      algorithms.push_back({described(session.step_inputs(i)), described(session.step_outputs(i))});
-  }
-
-  TrainingSession session;
-  Descriptions inputs, outputs, state;  // which texts point into
-  std::vector<Algorithm> algorithms;
-};
+const sardonyx_training::Algorithm& capi::algorithm_of(const sardonyx_training& training,
+                                                       size_t which) {
+  if (which >= training.algorithms.size())
+    fail(ErrorCode::bad_input, "the model has {} algorithms; there is no number {}",
+         training.algorithms.size(), which);
+  return training.algorithms[which];
+}
 
 namespace {
 
@@ -44,15 +37,6 @@ RunOptions limits_of(const sardonyx_run_options* given) {
   return options;
 }
 
-std::vector<NamedValue> named(const char* const* names, const sardonyx_value* const* values,
-                              size_t count, const char* names_argument, const char* argument) {
-  if (count > 0) required(values, argument);
-  std::vector<NamedValue> list;
-  const std::vector<std::string> given = texts(names, count, names_argument);
-  for (size_t i = 0; i < count; ++i) list.emplace_back(given[i], value_of(values[i], argument));
-  return list;
-}
-
 void require_room(size_t count, size_t needed, sardonyx_value** outputs) {
   if (count != needed)
     fail(ErrorCode::bad_input, "there is room for {} outputs; there are {}", count, needed);
@@ -65,42 +49,20 @@ void hand_out(std::vector<Value> values, sardonyx_value** outputs) {
   for (size_t i = 0; i < made.size(); ++i) outputs[i] = made[i].release();
 }
 
+bool is_accepted(std::span<const Value> made, sardonyx_accept_function accept, void* user) {
+  std::vector<std::unique_ptr<sardonyx_value>> handles;
+  std::vector<const sardonyx_value*> told;
+  for (const Value& value : made) {
+    handles.emplace_back(new_value(value));
+    told.push_back(handles.back().get());
+  }
+  return accept(told.data(), told.size(), user) != 0;
+}
+
 const Description& at(const Descriptions& list, size_t index, const char* what) {
   if (index >= list.size())
     fail(ErrorCode::bad_input, "there is no {} {} of {}", what, index, list.size());
   return *list[index];
-}
-
-const sardonyx_training::Algorithm& algorithm_of(const sardonyx_training& training, size_t which) {
-  if (which >= training.algorithms.size())
-    fail(ErrorCode::bad_input, "the model has {} algorithms; there is no number {}",
-         training.algorithms.size(), which);
-  return training.algorithms[which];
-}
-
-TrainableOptions trainable_options(const sardonyx_trainable_options* given) {
-  const sardonyx_trainable_options known = known_part(given);
-  TrainableOptions options;
-  if (known.loss != nullptr) options.loss = loss_named(known.loss);
-  if (known.optimizer != nullptr) options.optimizer = optimizer_named(known.optimizer);
-  if (known.schedule != nullptr) options.schedule = schedule_named(known.schedule);
-  if (known.output != nullptr) options.output = known.output;
-  options.learning_rate = known.learning_rate;
-  options.weight_decay = known.weight_decay;
-  options.clip_norm = known.clip_norm;
-  options.schedule.warmup = known.warmup;
-  if (known.accumulate != 0) options.accumulate = known.accumulate;
-  options.freeze = texts(known.freeze, known.freeze_count, "freeze");
-  options.train = texts(known.train, known.train_count, "train");
-  for (const std::string& text : texts(known.lora, known.lora_count, "lora"))
-    options.lora.push_back(lora_named(text));
-  if (known.random_weights != 0) options.initial_weights = InitialWeights::random;
-  options.seed = known.seed;
-  if (known.precision != nullptr) options.precision = precision_named(known.precision);
-  if (known.loss_scale != 0) options.loss_scale = known.loss_scale;
-  if (known.scale_growth != 0) options.scale_growth = known.scale_growth;
-  options.recompute = known.recompute != 0;
-  return options;
 }
 
 }  // namespace
@@ -189,14 +151,30 @@ sardonyx_status* sardonyx_training_step(sardonyx_training* training, size_t algo
                                         const char* const* input_names,
                                         const sardonyx_value* const* inputs, size_t input_count,
                                         sardonyx_value** outputs, size_t output_count) {
+  return sardonyx_training_step_if(training, algorithm, options, input_names, inputs, input_count,
+                                   nullptr, nullptr, outputs, output_count);
+}
+
+sardonyx_status* sardonyx_training_step_if(sardonyx_training* training, size_t algorithm,
+                                           const sardonyx_run_options* options,
+                                           const char* const* input_names,
+                                           const sardonyx_value* const* inputs, size_t input_count,
+                                           sardonyx_accept_function accept, void* user,
+                                           sardonyx_value** outputs, size_t output_count) {
   return guarded([&] {
     sardonyx_training& of = required(training, "training");
     require_room(output_count, algorithm_of(of, algorithm).outputs.size(), outputs);
     StepOptions stepping;
     stepping.run = limits_of(options);
-    hand_out(of.session.step(named(input_names, inputs, input_count, "input_names", "inputs"),
-                             algorithm, stepping),
-             outputs);
+    if (accept != nullptr) {
+      stepping.accept = [accept, user](std::span<const Value> made) {
+        return is_accepted(made, accept, user);
+      };
+    }
+    hand_out(
+        of.session.step(named_values(input_names, inputs, input_count, "input_names", "inputs"),
+                        algorithm, stepping),
+        outputs);
   });
 }
 
@@ -208,9 +186,10 @@ sardonyx_status* sardonyx_training_infer(const sardonyx_training* training,
   return guarded([&] {
     const sardonyx_training& of = required(training, "training");
     require_room(output_count, of.outputs.size(), outputs);
-    hand_out(of.session.infer(named(input_names, inputs, input_count, "input_names", "inputs"),
-                              limits_of(options)),
-             outputs);
+    hand_out(
+        of.session.infer(named_values(input_names, inputs, input_count, "input_names", "inputs"),
+                         limits_of(options)),
+        outputs);
   });
 }
 
@@ -232,7 +211,29 @@ sardonyx_status* sardonyx_training_set_state(sardonyx_training* training, const 
                                              const sardonyx_value* const* values, size_t count) {
   return guarded([&] {
     required(training, "training")
-        .session.set_state(named(names, values, count, "names", "values"));
+        .session.set_state(named_values(names, values, count, "names", "values"));
+  });
+}
+
+sardonyx_status* sardonyx_training_state(const sardonyx_training* training,
+                                         sardonyx_named_values** list) {
+  return guarded([&] {
+    const sardonyx_training& of = required(training, "training");
+    required(list, "list");
+    *list = new sardonyx_named_values{{}, of.session.state()};
+  });
+}
+
+uint64_t sardonyx_training_seed(const sardonyx_training* training) {
+  return !is_usable(training) ? 0 : training->session.seed();
+}
+
+sardonyx_status* sardonyx_training_metadata(const sardonyx_training* training, const char* key,
+                                            sardonyx_bytes** text) {
+  return guarded([&] {
+    const sardonyx_training& of = required(training, "training");
+    const std::string_view wanted = &required(key, "key");
+    give_bytes(text, [&] { return of.session.metadata(wanted); });
   });
 }
 
@@ -248,16 +249,9 @@ sardonyx_status* sardonyx_training_save(const sardonyx_training* training, const
     saving.inference_only = known.inference_only != 0;
     saving.merge_lora = known.merge_lora != 0;
     if (known.external_data != nullptr) saving.external_data = known.external_data;
+    const auto keys = texts(known.metadata_keys, known.metadata_count, "metadata_keys");
+    const auto values = texts(known.metadata_values, known.metadata_count, "metadata_values");
+    for (size_t i = 0; i < keys.size(); ++i) saving.metadata.emplace_back(keys[i], values[i]);
     required(training, "training").session.save(&required(path, "path"), saving);
-  });
-}
-
-sardonyx_status* sardonyx_make_trainable(const sardonyx_model* model,
-                                         const sardonyx_trainable_options* options,
-                                         sardonyx_model** trainable) {
-  return guarded([&] {
-    required(trainable, "trainable");
-    *trainable = new sardonyx_model{
-        {}, make_trainable(required(model, "model").model, trainable_options(options))};
   });
 }

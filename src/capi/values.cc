@@ -64,6 +64,13 @@ Tolerance tolerance_of(const sardonyx_tolerance& known) {
   return tolerance;
 }
 
+std::vector<Value> output_values(const sardonyx_value* const* outputs, size_t count) {
+  if (count > 0) required(outputs, "outputs");
+  std::vector<Value> values;
+  for (size_t i = 0; i < count; ++i) values.push_back(value_of(outputs[i], "outputs"));
+  return values;
+}
+
 }  // namespace
 
 sardonyx_status* sardonyx_named_values_create(const char* const* names,
@@ -124,10 +131,76 @@ sardonyx_status* sardonyx_outputs_write(const char* folder, const sardonyx_value
                                         size_t count) {
   return guarded([&] {
     const std::string to = &required(folder, "folder");
-    if (count > 0) required(outputs, "outputs");
-    std::vector<Value> values;
-    for (size_t i = 0; i < count; ++i) values.push_back(value_of(outputs[i], "outputs"));
-    write_output_folder(to, values);
+    write_output_folder(to, output_values(outputs, count));
+  });
+}
+
+sardonyx_status* sardonyx_outputs_write_npz(const char* path, const sardonyx_session* session,
+                                            const sardonyx_value* const* outputs, size_t count) {
+  return guarded([&] {
+    const std::string to = &required(path, "path");
+    const auto& descriptions = required(session, "session").session.outputs();
+    if (count != descriptions.size())
+      fail(ErrorCode::bad_input, "{} outputs are given; the session has {}", count,
+           descriptions.size());
+    write_output_npz(to, descriptions, output_values(outputs, count));
+  });
+}
+
+sardonyx_status* sardonyx_text_read(const char* path, sardonyx_bytes** text) {
+  return guarded([&] {
+    const std::string file = &required(path, "path");
+    give_bytes(text, [&] { return read_text(file); });
+  });
+}
+
+sardonyx_status* sardonyx_text_write(const char* path, const char* text, size_t length) {
+  return guarded([&] {
+    const std::string file = &required(path, "path");
+    write_text(file, std::string_view(&required(text, "text"), length));
+  });
+}
+
+sardonyx_status* sardonyx_printable(const char* text, size_t length, sardonyx_bytes** made) {
+  return guarded([&] {
+    const std::string_view given(&required(text, "text"), length);
+    required(made, "printable");
+    *made = new sardonyx_bytes{{}, printable(given)};
+  });
+}
+
+sardonyx_status* sardonyx_value_size(const sardonyx_value* value, int64_t* elements) {
+  return guarded([&] {
+    const Value& of = value_of(value, "value");
+    required(elements, "elements") = element_count(of);
+  });
+}
+
+sardonyx_status* sardonyx_value_summarize(const sardonyx_value* value,
+                                          sardonyx_number_summary* summary) {
+  return guarded([&] {
+    const auto found = summarize(value_of(value, "value"));
+    sardonyx_number_summary made{};
+    made.has_numbers = found ? 1 : 0;
+    if (found) {
+      made.elements = found->elements, made.nans = found->nans, made.infinite = found->infinite;
+      made.least = found->least, made.most = found->most;
+    }
+    fill(summary, made);
+  });
+}
+
+sardonyx_status* sardonyx_session_making_order(const sardonyx_session* session,
+                                               const sardonyx_model* model, size_t* order,
+                                               size_t count) {
+  return guarded([&] {
+    const auto& outputs = required(session, "session").session.outputs();
+    const Model& of = required(model, "model").model;
+    if (count != outputs.size())
+      fail(ErrorCode::bad_input, "there is room for {} places; the session has {} outputs", count,
+           outputs.size());
+    required(order, "order");
+    std::ranges::copy(making_order(of, outputs), order);
   });
 }
 

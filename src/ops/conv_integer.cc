@@ -182,12 +182,12 @@ struct ByteWeights {
   }
 };
 
-void pack_first(const ConvParams& shape, const Tensor& w, ByteWeights& made) {
+void pack_first(const ConvParams& shape, const Tensor& w, ThreadPool& pool, ByteWeights& made) {
   made.values = Tensor(ElementType::int8, Shape{kernels::conv_int8_weights_size(shape)});
   made.sums = Tensor(ElementType::int32, Shape{shape.out_channels});
   kernels::pack_conv_int8_weights(shape, w.element_type(), w.data(),
                                   static_cast<int8_t*>(made.values.mutable_data()),
-                                  made.sums.mutable_elements<int32_t>().data());
+                                  made.sums.mutable_elements<int32_t>().data(), pool);
 }
 
 void pack_nhwc(const ConvParams& shape, const Tensor& w, ThreadPool& pool, ByteWeights& made) {
@@ -253,7 +253,7 @@ PackedBytes pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group, bo
         if (last) {
           pack_nhwc(shape, weights, pool, made);
         } else {
-          pack_first(shape, weights, made);
+          pack_first(shape, weights, pool, made);
         }
         return made;
       });

@@ -123,6 +123,7 @@ void Context::run_steps(const Segment& segment, eval::Environment& environment) 
 void Context::drop_run_values() {
   if (!held_inputs_.empty()) held_inputs_.clear();
   run_outputs_ = {};
+  output_memory_ = nullptr;
   for (size_t i = 0; i < slots_.size(); ++i) {
     const PlanValue& v = plan_.values()[i];
     if (v.source != PlanValue::Source::constant && slots_[i].value.kind() != Value::Kind::none)
@@ -131,7 +132,7 @@ void Context::drop_run_values() {
 }
 
 bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
-                  std::span<Value> outputs, eval::Environment& environment) {
+                  std::span<Value> outputs, eval::Environment& environment, OutputMemory* memory) {
   struct Cleanup {
     Context& context;
     Observer* observer;
@@ -143,6 +144,7 @@ bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
   if (environment.observer != nullptr) environment.observer->begin_plan(plan_);
   environment.charge(working_bytes());
   run_outputs_ = outputs;
+  output_memory_ = memory;
   newest_change_ = 0;
   if (!take_inputs(inputs, captured)) segment_bound_[0] = 0;
   // Sizes that the last run decided are open again.

@@ -21,7 +21,7 @@ class Context {
 
   // As Plan::run.
   bool run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
-           std::span<Value> outputs, eval::Environment& environment);
+           std::span<Value> outputs, eval::Environment& environment, OutputMemory* memory);
   int threads() const { return threads_; }
   // Memory that stays for the next run.
   int64_t arena_bytes() const;
@@ -120,11 +120,12 @@ class Context {
   Bytes state_;
   Bytes scratch_;
   Bytes late_scratch_;
-  bool ranked_outputs_ = true;         // the plan knows all their ranks
-  std::vector<int64_t> input_shapes_;  // flattened, of the last run
-  std::vector<int64_t> given_shapes_;  // of this one
-  std::deque<Value> held_inputs_;      // copies of inputs that did not lie as their type needs
-  std::span<Value> run_outputs_;       // of the run in progress
+  bool ranked_outputs_ = true;             // the plan knows all their ranks
+  std::vector<int64_t> input_shapes_;      // flattened, of the last run
+  std::vector<int64_t> given_shapes_;      // of this one
+  std::deque<Value> held_inputs_;          // copies of inputs that did not lie as their type needs
+  std::span<Value> run_outputs_;           // of the run in progress
+  OutputMemory* output_memory_ = nullptr;  // of the caller's, for that run
 };
 
 }  // namespace sardonyx::run

@@ -4,6 +4,7 @@
 
 #include "ir/origin.h"
 #include "run/context.h"
+#include "run/output_memory.h"
 
 namespace sardonyx::run {
 
@@ -23,8 +24,11 @@ void Context::allocate_outputs(const Segment& segment, std::span<Value> outputs,
       // The view that is the output may have its dims in a later segment; its bytes are the root's.
       Shape shape(slot(root).shape().begin(), slot(root).shape().end());
       try {
-        outputs[i] = Value(ops::charged_tensor(environment, value(root).known.type.element,
-                                               std::move(shape), &given_outputs_[i]));
+        const ElementType type = value(root).known.type.element;
+        outputs[i] = output_memory_ != nullptr
+                         ? Value(output_memory_->make(environment, type, std::move(shape)))
+                         : Value(ops::charged_tensor(environment, type, std::move(shape),
+                                                     &given_outputs_[i]));
       } catch (const Error& error) {
         throw Error(error.code(), error.message(), ir::place_of(*step(value(root).made_by).node));
       }

@@ -33,10 +33,11 @@ void Plan::release(std::unique_ptr<Context> context) const {
 }
 
 bool Plan::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
-               std::span<Value> outputs, eval::Environment& environment) const {
+               std::span<Value> outputs, eval::Environment& environment,
+               OutputMemory* memory) const {
   std::unique_ptr<Context> context = acquire(environment.pool().threads());
   // A context that a failed run leaves behind is dropped: its binding may be half done.
-  const bool anew = context->run(inputs, captured, outputs, environment);
+  const bool anew = context->run(inputs, captured, outputs, environment, memory);
   release(std::move(context));
   return anew;
 }

@@ -83,6 +83,7 @@ struct Segment {
 };
 
 class Context;
+class OutputMemory;
 
 // Immutable once built; any number of threads may run it. Nested plans (subgraphs) are inside the
 // steps that run them.
@@ -101,7 +102,8 @@ class Plan {
   // the right type and shape on entry are filled where they lie. Returns false where no output can
   // have another shape than in the run before of the same context.
   bool run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
-           std::span<Value> outputs, eval::Environment& environment) const;
+           std::span<Value> outputs, eval::Environment& environment,
+           OutputMemory* memory = nullptr) const;
 
   const ir::Graph& graph() const { return graph_; }
   std::span<const PlanStep> steps() const { return steps_; }

@@ -106,7 +106,7 @@ std::shared_ptr<const PackedFile> open_packed(const std::string& path, const Pac
 }
 
 PackedWeights::PackedWeights(const Model::Implementation& model, const SessionOptions& options)
-    : packs_(model.packs) {
+    : packs_(model.packs), warn_(model.warn) {
   made_for_ = {fingerprint_of(model), packing_target()};
   if (!options.packed.empty()) add_source(open_packed(options.packed, made_for_));
   if (options.cache_folder.empty()) return;
@@ -170,8 +170,14 @@ void PackedWeights::store(ThreadPool& pool) {
     fs::create_directories(fs::path(path_).parent_path(), problem);
     write_packed(path_, made_for_, with_earlier(packed_forms(packs_, pool)));
     for (const ops::PackCache::Identified& one : list) stored_.insert(one.pack.get());
-  } catch (const Error&) {
-    path_.clear();
+  } catch (const Error& error) {
+    const std::string path = std::exchange(path_, {});
+    if (warn_)
+      warn_(
+          {.place = path,
+           .message = fmt::format("the file of packed weights can't be written: {}", error.what()),
+           .advice =
+               "sessions pack their weights anew until their cache_folder can be written to"});
   }
 }
 

@@ -2,6 +2,7 @@
 // cache.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -32,7 +33,7 @@ class PackedWeights {
   PackedWeights& operator=(const PackedWeights&) = delete;
 
   // Packs and writes what plans have asked for and the file in the cache has not. What can't be
-  // written isn't, and not tried again.
+  // written isn't, and not tried again; the model's `warn` is told.
   void store(ThreadPool& pool);
 
  private:
@@ -44,6 +45,7 @@ class PackedWeights {
   ops::PackCache& packs_;
   std::vector<std::shared_ptr<const ops::PackSource>> sources_;
   std::mutex mutex_;
+  const std::function<void(const Warning&)> warn_;  // may be null
   std::string path_;  // of the file in the cache; empty: there is none
   PackedFor made_for_;
   std::shared_ptr<const PackedFile> file_;  // that was there; may be null

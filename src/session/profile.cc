@@ -216,7 +216,8 @@ class Recorder final : public run::Observer {
 }  // namespace
 
 void run_profiled(const std::shared_ptr<const run::Plan>& plan, std::span<const Value> given,
-                  std::span<Value> made, eval::Environment& environment, Profile& profile) {
+                  std::span<Value> made, eval::Environment& environment, Profile& profile,
+                  run::OutputMemory* memory) {
   {
     const std::lock_guard lock(profile.implementation().mutex);
     profile.implementation().plans.insert(plan);
@@ -225,7 +226,7 @@ void run_profiled(const std::shared_ptr<const run::Plan>& plan, std::span<const 
   const LoopRecorder::Scope scope(recorder.loops());
   environment.observer = &recorder;
   try {
-    plan->run(given, {}, made, environment);
+    plan->run(given, {}, made, environment, memory);
   } catch (...) {
     recorder.end_run();
     throw;

@@ -12,6 +12,7 @@ namespace sardonyx {
 // Throws what the run throws; what a failed run has spent until then stays in the profile.
 // The profile keeps the plan.
 void run_profiled(const std::shared_ptr<const run::Plan>& plan, std::span<const Value> given,
-                  std::span<Value> made, eval::Environment& environment, Profile& profile);
+                  std::span<Value> made, eval::Environment& environment, Profile& profile,
+                  run::OutputMemory* memory = nullptr);
 
 }  // namespace sardonyx

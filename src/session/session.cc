@@ -20,6 +20,7 @@
 #include "ir/walk.h"
 #include "passes/optimize.h"
 #include "run/input_match.h"
+#include "run/output_memory.h"
 #include "run/plan.h"
 #include "session/async_runs.h"
 #include "session/declared_outputs.h"
@@ -138,12 +139,17 @@ struct Session::Implementation {
                                             std::span<const Value> given) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
+  // With outputs in memory of the caller's allocator.
+  bool run_into_allocated(const Variant& variant, std::span<const Value> given,
+                          std::span<Value> made, const RunOptions& options,
+                          eval::Environment& environment) const;
   // As Session::run.
   void run(std::span<const Value> given, std::span<Value> made, const RunOptions& options) const;
   std::vector<Value> run(const std::vector<NamedValue>& named, const RunOptions& options) const;
   // Returns false where no output can have another shape than in the run before.
   bool run_variant(const Variant& variant, std::span<const Value> given, std::span<Value> made,
-                   const RunOptions& options) const;
+                   const RunOptions& options, eval::Environment& environment,
+                   run::OutputMemory* memory) const;
 };
 
 Session::Implementation::SharedChosen Session::Implementation::choose(
@@ -240,23 +246,40 @@ SpecializedPlans::SpecializedPlan Session::Implementation::plan_of(
 
 void Session::Implementation::run(const Variant& variant, std::span<const Value> given,
                                   std::span<Value> made, const RunOptions& run_options) const {
-  const bool anew = run_variant(variant, given, made, run_options);
-  if (anew && declared_outputs->is_active())
-    declared_outputs->check(variant.input_names, given, made);
-}
-
-bool Session::Implementation::run_variant(const Variant& variant, std::span<const Value> given,
-                                          std::span<Value> made,
-                                          const RunOptions& run_options) const {
   eval::Environment environment(*pool, random.get());
   environment.cancel = run_options.cancel;
   environment.deadline = run_options.deadline;
   environment.memory_limit = run_options.memory_limit;
+  const bool anew = options.output_allocator
+                        ? run_into_allocated(variant, given, made, run_options, environment)
+                        : run_variant(variant, given, made, run_options, environment, nullptr);
+  if (anew && declared_outputs->is_active())
+    declared_outputs->check(variant.input_names, given, made);
+}
+
+bool Session::Implementation::run_into_allocated(const Variant& variant,
+                                                 std::span<const Value> given,
+                                                 std::span<Value> made,
+                                                 const RunOptions& run_options,
+                                                 eval::Environment& environment) const {
+  run::OutputMemory memory(options.output_allocator);
+  std::vector<const void*> before;
+  for (const Value& value : made)
+    before.push_back(value.is_tensor() ? value.tensor().data() : nullptr);
+  const bool anew = run_variant(variant, given, made, run_options, environment, &memory);
+  memory.bring(environment, made, before);
+  return anew;
+}
+
+bool Session::Implementation::run_variant(const Variant& variant, std::span<const Value> given,
+                                          std::span<Value> made, const RunOptions& run_options,
+                                          eval::Environment& environment,
+                                          run::OutputMemory* memory) const {
   if (variant.sized && environment.is_watched()) environment.check_cancelled();
   if (const auto plan = plan_of(variant, given).plan) {
     try {
-      if (run_options.profile == nullptr) return plan->run(given, {}, made, environment);
-      run_profiled(plan, given, made, environment, *run_options.profile);
+      if (run_options.profile == nullptr) return plan->run(given, {}, made, environment, memory);
+      run_profiled(plan, given, made, environment, *run_options.profile, memory);
       return true;
     } catch (const Error& error) {
       blame_inputs(error);
@@ -305,6 +328,13 @@ std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options) {
   return std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : all);
 }
 
+void warn_of_fewer_threads(const std::function<void(const Warning&)>& warn, int wanted, int found) {
+  if (!warn || found >= wanted) return;
+  warn({.place = "session",
+        .message = fmt::format("{} threads were asked for; the system started {}", wanted, found),
+        .advice = "runs take longer; raise the limit of processes, or ask for fewer threads"});
+}
+
 void check_options(const SessionOptions& options) {
   checked_threads(options.threads);
   if (options.shared_threads && !options.processors.empty())
@@ -332,6 +362,8 @@ Session::Session(const Model& model, const SessionOptions& options)
   } else {
     s.pool = pool_of(options);
   }
+  warn_of_fewer_threads(s.model->warn, options.shared_threads ? 0 : options.threads,
+                        s.pool->threads());
   s.async = std::make_unique<AsyncRuns>(s.pool->threads(), options.processors);
   const ir::Graph& graph = *s.model->runnable().graph;
   s.defaults = defaults_of(graph);

@@ -393,10 +393,30 @@ Tensor tensor_from_text(std::string_view text, const Wanted& wanted) {
   return tensor_of(elements, scalar ? Shape{} : Shape{static_cast<int64_t>(words.size())}, wanted);
 }
 
+namespace {
+
+// A tensor without elements can still be any number of lists around nothing.
+void require_few_lists(const Tensor& tensor) {
+  constexpr int64_t max_lists = 1 << 20;
+  if (tensor.size() > 0) return;
+  int64_t lists = 1;
+  for (const int64_t size : tensor.shape()) {
+    if (size == 0) return;
+    if (size > max_lists / lists)
+      fail(ErrorCode::unsupported,
+           "a tensor of shape {} is not written as JSON: it has no elements, and more than {} lists",
+           to_string(tensor.shape()), max_lists);
+    lists *= size;
+  }
+}
+
+}  // namespace
+
 Json json_from_tensor(const Tensor& tensor) {
   if (tensor.empty()) return nullptr;
   if (tensor.rank() > static_cast<int64_t>(max_rank))
     fail(ErrorCode::unsupported, "a tensor of rank {} is not written as JSON", tensor.rank());
+  require_few_lists(tensor);
   size_t next = 0;
   return nested(tensor, 0, next);
 }

@@ -30,7 +30,8 @@ Tensor tensor_from_json(const nlohmann::json& json, const Wanted& wanted = {});
 // Of several unknown dimensions all but the last are taken as 1.
 Tensor tensor_from_text(std::string_view text, const Wanted& wanted = {});
 
-// Nested lists, one level for each dimension; a scalar is a lone value.
+// Nested lists, one level for each dimension; a scalar is a lone value. Throws Error (unsupported)
+// for ranks beyond 32, and where a tensor without elements has more than 2^20 lists.
 nlohmann::json json_from_tensor(const Tensor& tensor);
 
 }  // namespace sardonyx::wire

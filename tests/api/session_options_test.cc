@@ -1,8 +1,12 @@
 // Sizes that are fixed, initializers that are replaced, values that become outputs, processors.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -13,6 +17,22 @@ namespace {
 
 Model model_of(const std::string& graph) {
   return Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph);
+}
+
+// What a child process found out under a limit that leaves room for few threads' stacks.
+int told_of_fewer_threads() {
+  std::string warned;
+  const Model model = Model::from_text(
+      "<ir_version: 10, opset_import: [\"\" : 21]>\ng (float[n] x) => (float[n] y) { y = Relu(x) }",
+      {.warn = [&](const Warning& one) { warned = one.to_string(); }});
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{400} << 20);
+  const rlimit limit{most, most};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+  const Session session(model, {.threads = 2000});
+  return warned.find("2000 threads were asked for; the system started") != std::string::npos ? 0
+                                                                                             : 2;
 }
 
 Tensor filled(Shape shape, float with = 1) {
@@ -280,6 +300,19 @@ TEST(Processors, WrongOnesAreRefused) {
             }).find("shared threads"),
             std::string::npos);
   EXPECT_EQ(own_processors(), before);
+}
+
+TEST(SessionOptions, FewerThreadsThanAskedForAreToldOf) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers reserve more address space than any limit leaves";
+#endif
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(told_of_fewer_threads());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

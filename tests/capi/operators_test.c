@@ -130,6 +130,19 @@ static const char scaling[] =
     "g (float[n] x) => (float[n] y) {\n"
     "  y = com.example.Scale<factor = 3.0, weights = [6, 7]>(x)\n}\n";
 
+static void signatures_of(const sardonyx_operators* operators) {
+  sardonyx_signatures* versions = NULL;
+  sardonyx_signature signature = SARDONYX_INIT(sardonyx_signature);
+  OK(sardonyx_operators_signatures(operators, "com.example", "Scale", &versions));
+  CHECK(sardonyx_signatures_count(versions) == 1);
+  OK(sardonyx_signatures_get(versions, 0, &signature));
+  CHECK(strcmp(signature.name, "Scale") == 0 && signature.since == 1);
+  sardonyx_signatures_release(versions);
+  OK(sardonyx_operators_signatures(operators, "com.example", "Other", &versions));
+  CHECK(sardonyx_signatures_count(versions) == 0);
+  sardonyx_signatures_release(versions);
+}
+
 static void scale(void) {
   const int64_t five[] = {5};
   const float numbers[] = {1, 2, 3, 4, 5}, negative[] = {-1, 2, 3, 4, 5};
@@ -143,6 +156,7 @@ static void scale(void) {
   functions = scale_of(&counts);
   OK(sardonyx_operators_create(&operators));
   OK(sardonyx_operators_add(operators, "com.example", scale_signature, &functions));
+  signatures_of(operators);
   OK(session_with(operators, scaling, &session));
   sardonyx_operators_release(operators); /* the session keeps what it needs */
   CHECK(counts.inferred > 0 && counts.prepared == 1 && counts.users_released == 0);

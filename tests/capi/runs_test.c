@@ -361,7 +361,87 @@ static void statuses(void) {
   sardonyx_status_release(status);
 }
 
+typedef struct memory_of_outputs {
+  int out, asked, users;
+  int gives_none;
+} memory_of_outputs;
+
+static void* take_memory(size_t bytes, size_t alignment, void* user) {
+  memory_of_outputs* of = (memory_of_outputs*)user;
+  char* block;
+  size_t skip;
+  ++of->asked;
+  if (of->gives_none) return NULL;
+  /* C99 has no aligned memory: the size and the block stand before what is given. */
+  block = (char*)malloc(bytes + 2 * alignment);
+  skip = alignment - (size_t)((uintptr_t)block % alignment);
+  if (skip < sizeof block) skip += alignment;
+  memcpy(block + skip - sizeof block, &block, sizeof block);
+  ++of->out;
+  return block + skip;
+}
+
+static void give_memory_back(void* memory, size_t bytes, void* user) {
+  char* block = NULL;
+  memcpy(&block, (char*)memory - sizeof block, sizeof block);
+  CHECK(bytes == 8);
+  --((memory_of_outputs*)user)->out;
+  free(block);
+}
+
+static void release_memory(void* user) { ++((memory_of_outputs*)user)->users; }
+
+static void memory_for_outputs(void) {
+  static const int64_t row[] = {1, 2};
+  const float numbers[] = {3, 4};
+  memory_of_outputs memory;
+  sardonyx_allocator allocator = SARDONYX_INIT(sardonyx_allocator);
+  sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+  sardonyx_model* model = NULL;
+  sardonyx_session *session = NULL, *none = NULL;
+  sardonyx_value *x = floats(2, row, numbers), *y[2] = {NULL, NULL};
+  const char* wrong = "nothing";
+  test = "memory_for_outputs";
+  memset(&memory, 0, sizeof memory);
+  allocator.user = &memory;
+  allocator.allocate = take_memory;
+  options.output_allocator = &allocator;
+  OK(sardonyx_model_parse(affine, strlen(affine), NULL, &model));
+  FAILS(sardonyx_session_create(model, &options, &none), SARDONYX_BAD_INPUT, "'release'");
+  allocator.release = give_memory_back, allocator.release_user = release_memory;
+  options.extra_outputs = &wrong, options.extra_output_count = 1;
+  FAILS(sardonyx_session_create(model, &options, &none), SARDONYX_BAD_INPUT, "nothing");
+  CHECK(none == NULL && memory.users == 0);
+  options.extra_output_count = 0;
+  OK(sardonyx_session_create(model, &options, &session));
+  sardonyx_model_release(model);
+  OK(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, y, 2));
+  CHECK(memory.asked == 2 && memory.out == 2 && elements(y[0])[1] == 8);
+  CHECK((uintptr_t)elements(y[0]) % 64 == 0);
+  sardonyx_value_release(y[1]);
+  y[1] = NULL;
+  CHECK(memory.out == 1);
+  memory.gives_none = 1;
+  FAILS(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, y + 1, 1),
+        SARDONYX_BAD_INPUT, "");
+  sardonyx_value_release(y[0]);
+  y[0] = NULL;
+  FAILS(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, y, 2),
+        SARDONYX_OUT_OF_MEMORY, "8 bytes");
+  CHECK(y[0] == NULL && y[1] == NULL && memory.out == 0);
+  memory.gives_none = 0;
+  OK(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, y, 2));
+  sardonyx_session_release(session);
+  CHECK(memory.users == 0 && memory.out == 2);
+  sardonyx_value_release(y[0]);
+  CHECK(memory.users == 0);
+  sardonyx_value_release(y[1]);
+  CHECK(memory.users == 1 && memory.out == 0);
+  sardonyx_value_release(x);
+}
+
 int main(void) {
+  memory_for_outputs();
   async_runs();
   bindings();
   options_of_sessions();

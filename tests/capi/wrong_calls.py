@@ -54,12 +54,21 @@ MAY_BE_NULL = {
     "sardonyx_model_optimized_text": {"stop_after"},
     "sardonyx_inference_unknown": {"name", "bound", "node", "reason"},
     "sardonyx_inference_name": {"name", "expression"},
+    "sardonyx_training_step_if": {"accept"},
+    "sardonyx_training_fit": {"result"},
+    "sardonyx_metrics_get": {"name", "value"},
+    "sardonyx_last_checkpoint": {"step"},
+    "sardonyx_make_trainable_file": {"external_data", "report"},
+    "sardonyx_model_save_reported": {"model_bytes", "data_bytes", "notes"},
+    "sardonyx_ending_problem": {"source"},
+    "sardonyx_model_run_passes": {"pass_options"},
 }
 # Handles that the test has one of.
 FIXTURES = ("value model session binding report bytes differences editor inference threads cancel profile training "
-           "operators signatures operator_set status named_values limits summary plan comparisons").split()
+           "operators signatures operator_set status named_values limits summary plan comparisons "
+           "training_data trainable_report fit_result metrics").split()
 # Given to functions of the caller's only; no call can have one from outside.
-CONTEXTS = "operator_node shape_context kernel_builder kernel_shapes kernel_context".split()
+CONTEXTS = "operator_node shape_context kernel_builder kernel_shapes kernel_context pass_graph".split()
 VIEWS = "graph node attribute function declared_value declared_type stored_tensor stored_sparse".split()
 NUMBERS = {"char": "'+'", "int": "1", "int32_t": "1", "int64_t": "1", "size_t": "1", "uint64_t": "1", "float": "1",
            "double": "1", "sardonyx_code": "SARDONYX_BAD_INPUT", "sardonyx_element_type": "SARDONYX_FLOAT32",
@@ -106,6 +115,15 @@ VALID = {
     ("sardonyx_infer_in_place", "path"): '"wrong_calls_typed.onnx"', ("sardonyx_model_optimized_text", "stop_after"): "NULL", ("sardonyx_tensor_from_floats", "count"): "2",
     ("sardonyx_tensor_read_floats", "count"): "2", ("sardonyx_tensor_read_integers", "count"): "2",
     ("sardonyx_editor_remove_output", "name"): '"nothing"', ("sardonyx_editor_remove_input", "name"): '"nothing"',
+    ("sardonyx_make_trainable_file", "path"): '"wrong_calls_out.onnx"',
+    ("sardonyx_make_trainable_file", "external_data"): "NULL", ("sardonyx_model_save_reported", "path"): '"wrong_calls_out.onnx"',
+    ("sardonyx_training_data_create", "names"): "fix.input_names", ("sardonyx_training_data_read", "path"): '"wrong_calls_data.npz"',
+    ("sardonyx_training_data_batch", "places"): "fix.places", ("sardonyx_training_step_if", "input_names"): "fix.input_names",
+    ("sardonyx_outputs_write_npz", "path"): '"wrong_calls_out.npz"', ("sardonyx_outputs_write_npz", "count"): "2",
+    ("sardonyx_outputs_write_npz", "outputs"): "fix.two_values", ("sardonyx_session_making_order", "order"): "fix.order",
+    ("sardonyx_session_making_order", "count"): "2", ("sardonyx_text_write", "path"): '"wrong_calls_out.txt"',
+    ("sardonyx_text_read", "path"): '"wrong_calls.npy"', ("sardonyx_text_write", "length"): "2", ("sardonyx_printable", "length"): "2",
+    ("sardonyx_ending_problem", "source"): "NULL",
     "domain": '""', "path": '"wrong_calls.onnx"', "from": '"wrong_calls.onnx"', "folder": '"."', "name": '"x"',
     "key": '"key"', "type": '"float[N, 2]"', "value": '"x"', "text": '"text"', "signature": "one_signature",
     "rank": "2", "bytes": "sizeof fix.memory", "bytes_before": "0", "rule": '"rule"', "message": '"message"',
@@ -115,7 +133,7 @@ VALID = {
 TYPES = types(pathlib.Path(sys.argv[1]))
 HANDLES = TYPES["handles"]
 NUMBERS |= {name: "0" for name in TYPES["numbers"] if name not in NUMBERS}
-CALLBACKS = {name: "NULL" for name in TYPES["callbacks"]} | {"sardonyx_write_function": "on_write", "sardonyx_done": "on_done", "sardonyx_read_function": "on_read", "sardonyx_visit_function": "on_visit",
+CALLBACKS = {name: "NULL" for name in TYPES["callbacks"]} | {"sardonyx_write_function": "on_write", "sardonyx_done": "on_done", "sardonyx_read_function": "on_read", "sardonyx_visit_function": "on_visit", "sardonyx_accept_function": "on_accept",
              "void (*)(void* user)": "NULL", "void (*)(void* user, int64_t begin, int64_t end)": "on_piece"}
 
 

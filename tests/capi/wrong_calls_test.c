@@ -8,7 +8,8 @@
 #include "checks.h"
 
 #ifndef SANITIZED
-#define SANITIZED 0 /* 1: sanitizers tell by themselves what is read after its release, and leaks */
+#define SANITIZED 0 /* 1: sanitizers tell by themselves what is read after its release, and leaks \
+                     */
 #endif
 
 enum { ANY, REFUSED };
@@ -46,6 +47,10 @@ static struct {
   sardonyx_summary* summary;
   sardonyx_plan* plan;
   sardonyx_comparisons* comparisons;
+  sardonyx_training_data* training_data;
+  sardonyx_trainable_report* trainable_report;
+  sardonyx_fit_result* fit_result;
+  sardonyx_metrics* metrics;
   sardonyx_status* status;
   sardonyx_graph graph;
   sardonyx_node node;
@@ -65,6 +70,8 @@ static struct {
   size_t sizes[2];
   float memory[2];
   int64_t room[2];
+  int64_t places[1];
+  size_t order[2];
   sardonyx_dim dim;
   const char* file;
   size_t file_size;
@@ -108,6 +115,11 @@ static int on_write(const void* data, size_t size, void* user) {
 
 static int on_visit(const sardonyx_node_place* place, sardonyx_node node, void* user) {
   (void)place, (void)node, (void)user;
+  return 1;
+}
+
+static int on_accept(const sardonyx_value* const* outputs, size_t count, void* user) {
+  (void)outputs, (void)count, (void)user;
   return 1;
 }
 
@@ -207,6 +219,19 @@ static void make_views(void) {
   fix.ints_attribute = attribute_named(node, "numbers");
 }
 
+static void make_fitted(void) {
+  static const char* const names[] = {"x", "target"};
+  const sardonyx_value* arrays[2];
+  sardonyx_named_values* all = NULL;
+  arrays[0] = arrays[1] = fix.value;
+  OK(sardonyx_training_data_create(names, arrays, 2, &fix.training_data));
+  OK(sardonyx_training_data_arrays(fix.training_data, &all));
+  OK(sardonyx_npz_write(all, "wrong_calls_data.npz"));
+  sardonyx_named_values_release(all);
+  OK(sardonyx_training_fit(fix.training, fix.training_data, NULL, &fix.fit_result));
+  OK(sardonyx_training_measure(fix.training, fix.training_data, 0, 1, &fix.metrics));
+}
+
 static void make_all(void) {
   sardonyx_model *small = NULL, *trainable = NULL;
   sardonyx_trainable_options options = SARDONYX_INIT(sardonyx_trainable_options);
@@ -228,8 +253,9 @@ static void make_all(void) {
   OK(sardonyx_binding_input(fix.binding, "x", fix.value));
   OK(sardonyx_binding_run(fix.binding, NULL));
   options.loss = "mse";
-  OK(sardonyx_make_trainable(small, &options, &trainable));
+  OK(sardonyx_make_trainable_reported(small, &options, &trainable, &fix.trainable_report));
   OK(sardonyx_training_create(trainable, NULL, &fix.training));
+  make_fitted();
   OK(sardonyx_check(fix.model, NULL, &fix.report));
   OK(sardonyx_model_write(fix.model, SARDONYX_FORM_TEXT, &fix.bytes));
   OK(sardonyx_model_diff(fix.model, small, NULL, &fix.differences));
@@ -287,8 +313,14 @@ static void release_all(void) {
   sardonyx_summary_release(fix.summary);
   sardonyx_plan_release(fix.plan);
   sardonyx_comparisons_release(fix.comparisons);
+  sardonyx_training_data_release(fix.training_data);
+  sardonyx_trainable_report_release(fix.trainable_report);
+  sardonyx_fit_result_release(fix.fit_result);
+  sardonyx_metrics_release(fix.metrics);
   sardonyx_status_release(fix.status);
   remove("wrong_calls.npz");
+  remove("wrong_calls_data.npz");
+  remove("wrong_calls_out.txt");
   remove("wrong_calls_out.npz");
   remove("wrong_calls.npy");
   remove("wrong_calls_out.npy");

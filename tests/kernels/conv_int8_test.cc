@@ -138,7 +138,7 @@ std::vector<uint8_t> run(const Case& c, bool last, ThreadPool& pool) {
     pack_conv_int8_nhwc_weights(packed, c.w_type, c.w.data(), zeros.data(), weights, sums.data(),
                                 pool);
   } else {
-    pack_conv_int8_weights(packed, c.w_type, c.w.data(), weights, sums.data());
+    pack_conv_int8_weights(packed, c.w_type, c.w.data(), weights, sums.data(), pool);
   }
   const auto scratch_bytes = [&](int threads) {
     return last ? conv_int8_nhwc_scratch_bytes(s, threads) : conv_int8_scratch_bytes(s, threads);

@@ -47,10 +47,10 @@ def test_changes_are_found(change, tmp_path):
     public.mkdir(parents=True)
     for file in c_abi.headers():
         shutil.copy(file, public)
-    header = public / "sardonyx.h"
-    text = header.read_text(encoding="utf-8")
-    assert text.count(old) == 1
-    header.write_text(text.replace(old, new), encoding="utf-8")
+    texts = {file: file.read_text(encoding="utf-8") for file in public.iterdir()}
+    assert sum(text.count(old) for text in texts.values()) == 1
+    for file, text in texts.items():
+        file.write_text(text.replace(old, new), encoding="utf-8")
     before = tmp_path / "before.abi"
     before.write_text(c_abi.describe(tmp_path), encoding="utf-8")
     code, words = c_abi.compare(tmp_path, c_abi.describe(tmp_path, public), before)

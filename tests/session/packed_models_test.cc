@@ -599,8 +599,13 @@ TEST_F(PackedCache, ThatCannotBeWrittenIsNoError) {
   const std::string expected = reference();
   write_bytes(folder_ / "file", "");
   for (const std::string& folder : {folder_ / "file/below", std::string("/proc/none")}) {
-    const Session session(model_, {.cache_folder = folder});
+    std::vector<Warning> told;
+    const Model model(model_, {.warn = [&](const Warning& one) { told.push_back(one); }});
+    const Session session(model, {.cache_folder = folder});
     EXPECT_EQ(run(session), expected);
+    ASSERT_EQ(told.size(), 1u);  // once, however many runs there are
+    EXPECT_TRUE(told[0].place.starts_with(folder)) << told[0].place;
+    EXPECT_NE(told[0].message.find("can't be written"), std::string::npos) << told[0].message;
   }
 }
 

@@ -100,9 +100,23 @@ struct WeightFormat {
   }
 
   // As grouped_nhwc_line takes them.
-  void pack_grouped(const void* weights, const float* factors, float* out) const {
+  void pack_grouped(const void* weights, const float* factors, float* out, ThreadPool* pool) const {
+    const auto pack = [&](int64_t begin, int64_t end, int) {
+      pack_grouped(weights, factors, begin, end, out);
+    };
+    const int64_t count = g.group * g.group_out;
+    constexpr int64_t task = 16384;  // elements; whole vectors, so that no two write to one
+    const int64_t grain = round_up(std::max<int64_t>(1, task / g.terms), kernels.lanes);
+    if (pool != nullptr) {
+      pool->parallel_for(count, grain, pack);
+    } else {
+      pack(0, count, 0);
+    }
+  }
+  void pack_grouped(const void* weights, const float* factors, int64_t begin, int64_t end,
+                    float* out) const {
     std::vector<float> row(static_cast<size_t>(g.terms));
-    for (int64_t m = 0; m < g.group * g.group_out; ++m) {
+    for (int64_t m = begin; m < end; ++m) {
       fetch(weights, factors, m, 1, row.data());
       float* block = out + m / kernels.lanes * kernels.lanes * g.terms + m % kernels.lanes;
       for (int64_t c = 0; c < g.group_in; ++c) {
@@ -165,7 +179,8 @@ void pack_conv_weights(const ConvParams& shape, const void* weights, const float
     }
     return;
   }
-  if (format.path == ConvPath::grouped_nhwc) return format.pack_grouped(weights, factors, out);
+  if (format.path == ConvPath::grouped_nhwc)
+    return format.pack_grouped(weights, factors, out, pool);
   if (format.path == ConvPath::dots_nhwc) {
     std::vector<float> values(static_cast<size_t>(g.group_out * g.terms));
     format.fetch(weights, factors, 0, g.group_out, values.data());

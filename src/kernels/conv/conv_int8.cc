@@ -376,25 +376,32 @@ int64_t conv_int8_weights_size(const ConvParams& shape) {
 }
 
 void pack_conv_int8_weights(const ConvParams& shape, ElementType type, const void* w, int8_t* out,
-                            int32_t* sums) {
+                            int32_t* sums, ThreadPool& pool) {
   const Sizes z(shape);
   const auto* from = static_cast<const uint8_t*>(w);
   const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
-  std::memset(out, 0, static_cast<size_t>(conv_int8_weights_size(shape)));
-  for (int64_t m = 0; m < shape.out_channels + shape.group; ++m, out += z.row_bytes()) {
+  const auto pack_row = [&](int64_t m) {
     const int64_t g = m / (z.rows + 1), row = m % (z.rows + 1);
     const bool ones = row == z.rows;
+    int8_t* const to = out + m * z.row_bytes();
+    std::memset(to, 0, static_cast<size_t>(z.row_bytes()));
     int32_t sum = 0;
     for (int64_t c = 0; c < z.channels; ++c) {
       for (int64_t t = 0; t < z.taps; ++t) {
         const int64_t at = ((g * z.rows + row) * z.channels + c) * z.taps + t;
         const auto value = ones ? int8_t{1} : static_cast<int8_t>(from[at] ^ mask);
-        out[(c / 4 * z.taps + t) * 4 + c % 4] = value;
+        to[(c / 4 * z.taps + t) * 4 + c % 4] = value;
         sum += value;
       }
     }
     if (!ones) sums[g * z.rows + row] = sum;
-  }
+  };
+  constexpr int64_t task = 32768;  // bytes
+  pool.parallel_for(shape.out_channels + shape.group,
+                    std::max<int64_t>(1, task / std::max<int64_t>(1, z.row_bytes())),
+                    [&](int64_t begin, int64_t end, int) {
+                      for (int64_t m = begin; m < end; ++m) pack_row(m);
+                    });
 }
 
 int64_t conv_int8_scratch_bytes(const ConvParams& shape, int threads) {

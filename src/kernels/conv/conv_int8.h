@@ -14,7 +14,7 @@ namespace sardonyx::kernels {
 int64_t conv_int8_weights_size(const ConvParams& shape);
 // `sums` [out_channels]: of each channel's signed weights.
 void pack_conv_int8_weights(const ConvParams& shape, ElementType type, const void* w, int8_t* out,
-                            int32_t* sums);
+                            int32_t* sums, ThreadPool& pool);
 
 // y = saturate(round((sum of (x - x_zero) (w - w_zero) + bias) * scale) + zero); or, where `sums`
 // is given, sums = sum of (x - x_zero) (w - w_zero). With an `addend`, bytes laid out as y is (it

@@ -155,17 +155,22 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvInt8& 
 // Weights [out_channels, channels, taps] as signed rows [out_channels, row_bytes], taps before
 // channels, filled up with 0.
 std::vector<int8_t> weight_rows(const ConvGeometry& g, int64_t row_bytes, ElementType type,
-                                const void* w) {
+                                const void* w, ThreadPool& pool) {
   const auto* from = static_cast<const uint8_t*>(w);
   const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0 : 0x80);
   std::vector<int8_t> rows(static_cast<size_t>(g.group_out * row_bytes));
-  for (int64_t m = 0; m < g.group_out; ++m) {
-    int8_t* to = rows.data() + m * row_bytes;
-    for (int64_t t = 0; t < g.taps; ++t) {
-      for (int64_t c = 0; c < g.group_in; ++c)
-        *to++ = static_cast<int8_t>(from[(m * g.group_in + c) * g.taps + t] ^ mask);
-    }
-  }
+  constexpr int64_t task = 32768;  // bytes
+  pool.parallel_for(g.group_out, std::max<int64_t>(1, task / std::max<int64_t>(1, row_bytes)),
+                    [&](int64_t begin, int64_t end, int) {
+                      for (int64_t m = begin; m < end; ++m) {
+                        const uint8_t* row = from + m * g.group_in * g.taps;
+                        int8_t* to = rows.data() + m * row_bytes;
+                        for (int64_t t = 0; t < g.taps; ++t) {
+                          for (int64_t c = 0; c < g.group_in; ++c)
+                            *to++ = static_cast<int8_t>(row[c * g.taps + t] ^ mask);
+                        }
+                      }
+                    });
   return rows;
 }
 
@@ -222,7 +227,7 @@ void pack_conv_int8_nhwc_weights(const ConvParams& shape, ElementType type, cons
     return;
   }
   const ByteRows rows(g);
-  const std::vector<int8_t> by_row = weight_rows(g, rows.row_bytes(), type, w);
+  const std::vector<int8_t> by_row = weight_rows(g, rows.row_bytes(), type, w, pool);
   pack_byte_panels(ElementType::int8, by_row.data(), 1, rows.row_bytes(), rows.row_bytes(),
                    g.group_out, static_cast<int8_t*>(out), sums, pool);
 }

@@ -298,10 +298,6 @@ namespace {
 
 constexpr int64_t row_block = 64;
 
-uint8_t turned(ElementType type, uint8_t byte, bool to_signed) {
-  return (type == ElementType::int8) == to_signed ? byte : static_cast<uint8_t>(byte ^ 0x80);
-}
-
 }  // namespace
 
 void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
@@ -328,29 +324,111 @@ void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, u
                     });
 }
 
+namespace {
+
+// Columns of a panel that are packed by one task: the bytes of four terms of them fill a cache
+// line.
+constexpr int64_t strip_columns = 16;
+constexpr int64_t group_bytes = 4 * byte_panel_columns;  // of four terms of a panel
+
+// Part of a panel: `used` columns of the matrix from `from` on, four terms side by side.
+struct ByteStrip {
+  const uint8_t* from;
+  int64_t term_stride, column_stride, k, used;
+  uint32_t mask;  // turns four bytes
+  int8_t* to;
+  int32_t* sums;
+
+  int8_t turned(const uint8_t* byte) const { return static_cast<int8_t>(*byte ^ (mask & 0xff)); }
+
+  // Terms [first, end), whatever the strides.
+  void pack_some(int64_t first, int64_t end) const {
+    for (int64_t t = first; t < end; ++t) {
+      int8_t* group = to + t / 4 * group_bytes + t % 4;
+      for (int64_t j = 0; j < used; ++j) {
+        const int8_t value = turned(from + t * term_stride + j * column_stride);
+        group[4 * j] = value;
+        sums[j] += value;
+      }
+    }
+  }
+
+  // Columns whose terms lie side by side: four bytes move as one.
+  void pack_columns() const {
+    constexpr int64_t block = 512;  // terms; what they are written to stays in the nearest cache
+    const int64_t whole = k / 4 * 4;
+    for (int64_t first = 0; first < whole; first += block) {
+      const int64_t end = std::min(first + block, whole);
+      for (int64_t j = 0; j < used; ++j) {
+        const uint8_t* column = from + j * column_stride;
+        int8_t* group = to + first / 4 * group_bytes + 4 * j;
+        for (int64_t t = first; t < end; t += 4, group += group_bytes) {
+          uint32_t four;
+          std::memcpy(&four, column + t, sizeof four);
+          four ^= mask;
+          std::memcpy(group, &four, sizeof four);
+        }
+        int32_t sum = 0;
+        for (int64_t t = first; t < end; ++t) sum += turned(column + t);
+        sums[j] += sum;
+      }
+    }
+    pack_some(whole, k);
+  }
+
+  // Rows whose columns lie side by side: four of them at a time.
+  void pack_rows() const {
+    const int64_t whole = k / 4 * 4;
+    for (int64_t t = 0; t < whole; t += 4) {
+      const uint8_t* const rows[] = {from + t * term_stride, from + (t + 1) * term_stride,
+                                     from + (t + 2) * term_stride, from + (t + 3) * term_stride};
+      int8_t* group = to + t / 4 * group_bytes;
+      for (int64_t j = 0; j < used; ++j) {
+        int32_t sum = 0;
+        for (int64_t r = 0; r < 4; ++r) {
+          const int8_t value = turned(rows[r] + j);
+          group[4 * j + r] = value;
+          sum += value;
+        }
+        sums[j] += sum;
+      }
+    }
+    pack_some(whole, k);
+  }
+
+  void pack() const {
+    for (int64_t t = 0; t < vnni_groups(k); ++t)
+      std::memset(to + t * group_bytes, 0, static_cast<size_t>(4 * strip_columns));
+    std::fill_n(sums, used, 0);
+    if (term_stride == 1) return pack_columns();
+    if (column_stride == 1) return pack_rows();
+    pack_some(0, k);
+  }
+};
+
+}  // namespace
+
 void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int64_t column_stride,
                       int64_t k, int64_t columns, int8_t* out, int32_t* sums, ThreadPool& pool) {
-  const int64_t groups = vnni_groups(k), bytes = groups * 4 * byte_panel_columns;
+  constexpr int64_t strips = byte_panel_columns / strip_columns;  // of a panel
+  constexpr int64_t task = 32768;                                 // bytes
+  const int64_t groups = vnni_groups(k), bytes = groups * group_bytes;
+  const int64_t panels = (columns + byte_panel_columns - 1) / byte_panel_columns;
   const auto* from = static_cast<const uint8_t*>(b);
-  pool.parallel_for((columns + byte_panel_columns - 1) / byte_panel_columns,
-                    std::max<int64_t>(1, 2048 / std::max<int64_t>(1, groups)),
+  pool.parallel_for(panels * strips,
+                    std::max<int64_t>(1, task / std::max<int64_t>(1, groups * 4 * strip_columns)),
                     [&](int64_t begin, int64_t end, int) {
-                      for (int64_t p = begin; p < end; ++p) {
-                        const int64_t first = p * byte_panel_columns,
-                                      used = std::min(byte_panel_columns, columns - first);
-                        int8_t* to = out + p * bytes;
-                        std::memset(to, 0, static_cast<size_t>(bytes));
-                        std::fill_n(sums + first, used, 0);
-                        for (int64_t t = 0; t < k; ++t) {
-                          int8_t* group = to + t / 4 * 4 * byte_panel_columns + t % 4;
-                          for (int64_t j = 0; j < used; ++j) {
-                            const uint8_t byte =
-                                from[t * term_stride + (first + j) * column_stride];
-                            const auto value = static_cast<int8_t>(turned(type, byte, true));
-                            group[4 * j] = value;
-                            sums[first + j] += value;
-                          }
-                        }
+                      for (int64_t i = begin; i < end; ++i) {
+                        const int64_t first = i * strip_columns;
+                        ByteStrip{.from = from + std::min(first, columns) * column_stride,
+                                  .term_stride = term_stride,
+                                  .column_stride = column_stride,
+                                  .k = k,
+                                  .used = std::clamp<int64_t>(columns - first, 0, strip_columns),
+                                  .mask = type == ElementType::int8 ? 0 : 0x80808080u,
+                                  .to = out + i / strips * bytes + i % strips * 4 * strip_columns,
+                                  .sums = sums + std::min(first, columns)}
+                            .pack();
                       }
                     });
 }

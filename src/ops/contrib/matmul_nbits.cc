@@ -77,15 +77,20 @@ void infer_nbits(InferContext& ctx) {
 }
 
 // Packed zero points, one a byte.
-void unpack_zeros(const NBitsMatrix& b, const uint8_t* packed, uint8_t* out) {
+void unpack_zeros(const NBitsMatrix& b, const uint8_t* packed, uint8_t* out, ThreadPool& pool) {
   const int64_t per_byte = 8 / b.bits, blocks = b.blocks(), row = zero_bytes(b);
   const int mask = (1 << b.bits) - 1;
-  for (int64_t j = 0; j < b.n; ++j) {
-    for (int64_t i = 0; i < blocks; ++i) {
-      out[j * blocks + i] =
-          static_cast<uint8_t>(packed[j * row + i / per_byte] >> (i % per_byte * b.bits) & mask);
-    }
-  }
+  constexpr int64_t task = 16384;  // zero points
+  pool.parallel_for(b.n, std::max<int64_t>(1, task / std::max<int64_t>(1, blocks)),
+                    [&](int64_t begin, int64_t end, int) {
+                      for (int64_t j = begin; j < end; ++j) {
+                        for (int64_t i = 0; i < blocks; ++i) {
+                          const int byte = packed[j * row + i / per_byte];
+                          out[j * blocks + i] =
+                              static_cast<uint8_t>(byte >> (i % per_byte * b.bits) & mask);
+                        }
+                      }
+                    });
 }
 
 struct State {
@@ -108,13 +113,13 @@ Constants read_constants(PrepareContext& ctx, const NBitsMatrix& b) {
                           .to = ElementType::uint8,
                           .shape = {b.n, b.blocks()},
                           .bits = b.bits};
-  constants.zeros = ctx.packed<Tensor>(3, format, {{ElementType::uint8, count}},
-                                       [b, count, given = *zeros](ThreadPool&) {
-                                         Tensor made(ElementType::uint8, Shape{count});
-                                         unpack_zeros(b, static_cast<const uint8_t*>(given.data()),
-                                                      static_cast<uint8_t*>(made.mutable_data()));
-                                         return made;
-                                       });
+  constants.zeros = ctx.packed<Tensor>(
+      3, format, {{ElementType::uint8, count}}, [b, count, given = *zeros](ThreadPool& pool) {
+        Tensor made(ElementType::uint8, Shape{count});
+        unpack_zeros(b, static_cast<const uint8_t*>(given.data()),
+                     static_cast<uint8_t*>(made.mutable_data()), pool);
+        return made;
+      });
   return constants;
 }
 
@@ -170,7 +175,7 @@ std::unique_ptr<Step> prepare_nbits(PrepareContext& ctx) {
           b.zeros = static_cast<const uint8_t*>(constants.zeros->get(run.pool()).data());
         } else if (s.zeros >= 0) {
           auto* zeros = reinterpret_cast<uint8_t*>(scratch_at(run, s.zeros));
-          unpack_zeros(b, run.in<uint8_t>(3), zeros);
+          unpack_zeros(b, run.in<uint8_t>(3), zeros, run.pool());
           b.zeros = zeros;
         } else if (run.has_input(3)) {
           b.float_zeros = s.wide.in<float>(run, 3);
