@@ -175,8 +175,10 @@ void add_infer(const Options& app, Action& action) {
   command->dims.add(infer, "");
   add_operator_sets(infer, command->operator_sets);
   add_library_option(infer, command->libraries);
-  infer.add_flag("--strict", command->strict,
-                 "Declarations that contradict what is inferred are errors");
+  infer.add_flag(
+      "--strict", command->strict,
+      "Declarations that contradict what is inferred, and what the standard forbids though "
+      "a run does it, are errors");
   infer.add_flag("--all", command->all, "Also list the values that are known");
   infer.add_flag("--json", command->as_json, "One JSON object (docs/inference.md)");
   infer.on_chosen([command, &action] { action = [command] { return command->run(); }; });

@@ -27,7 +27,8 @@ struct InferOptions {
   // Sizes that are to be numbers: of the model's names ("batch"), and of places that inputs leave
   // open ("image.2"). A name that the model does not have is refused: Error (bad_input).
   std::map<std::string, int64_t, std::less<>> sizes = {};
-  // Declarations that contradict what was inferred are errors instead of warnings.
+  // Declarations that contradict what was inferred are errors instead of warnings, and so is what
+  // the standard forbids though a run does it, such as negative pads of a convolution.
   bool strict = false;
   // As in LoadOptions, for models that are read from a file here.
   std::shared_ptr<const CustomOperators> custom_operators = nullptr;

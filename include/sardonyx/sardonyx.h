@@ -656,7 +656,8 @@ typedef struct sardonyx_inference sardonyx_inference;
 
 typedef struct sardonyx_infer_options {
   size_t size;
-  int strict; /* not 0: declarations that contradict what is inferred are errors */
+  int strict; /* not 0: declarations that contradict what is inferred are errors, and so is what the
+                 standard forbids though a run does it */
   /* Sizes that are to be numbers, by the model's names for them. */
   const char* const* size_names;
   const int64_t* sizes;

@@ -73,7 +73,8 @@ def _inference(described: Any) -> Inference:
 def infer_types(model: ModelSource, *, sizes: Mapping[str, int] | None = None, strict: bool = False,
                 operators: Sequence[Operator] = ()) -> Inference:
     """Types and shapes of all values. `sizes` are to be numbers: of names of the model ("batch"), and of places that its
-    inputs leave open ("image.2"). `strict`: declarations that contradict are errors. `operators` in Python that the model calls."""
+    inputs leave open ("image.2"). `strict`: declarations that contradict are
+    errors, and so is what the standard forbids though a run does it. `operators` in Python that the model calls."""
     chosen = dict(sizes or {})
     if operators:
         model = Model(model, operators=operators)

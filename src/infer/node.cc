@@ -84,7 +84,7 @@ void object_to_overflows(const ops::InferContext& context,
       is_empty |= size == 0;
     }
     if (overflows && !is_empty)
-      ops::object(context, "the sizes of output {} do not fit 63 bits", i);
+      ops::object(context, "the sizes of output {} overflow: they do not fit 63 bits", i);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "ops/families/converted_arguments.h"
 #include "ops/families/einsum_equation.h"
 #include "ops/families/product.h"
+#include "ops/objections.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
@@ -31,6 +32,21 @@ void infer_from_equation(InferContext& ctx, const EinsumEquation& equation) {
                  : ValueType::tensor(type, ctx.unknown_shape(static_cast<int64_t>(output.size()))));
 }
 
+// A run broadcasts what ellipses stand for, however many dimensions each has.
+void object_to_ellipses(const InferContext& ctx, const EinsumEquation& equation,
+                        const std::vector<size_t>& ranks) {
+  std::optional<size_t> before;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const Term& term = equation.inputs[i];
+    if (std::find(term.begin(), term.end(), EinsumEquation::ellipsis) == term.end()) continue;
+    const size_t hidden = ranks[i] + 1 - term.size();
+    if (before && *before != hidden)
+      return object(ctx, "every '...' must stand for as many dimensions; here for {} and {}",
+                    *before, hidden);
+    before = hidden;
+  }
+}
+
 void infer(InferContext& ctx) {
   const EinsumEquation equation = read_equation(ctx);
   std::vector<size_t> ranks;
@@ -39,6 +55,7 @@ void infer(InferContext& ctx) {
     ranks.push_back(ctx.shape(i)->size());
   }
   const std::vector<Term> terms = equation.expand(ctx, ranks);
+  object_to_ellipses(ctx, equation, ranks);
   std::map<int, Dim> sizes;
   for (size_t i = 0; i < terms.size(); ++i) {
     for (size_t d = 0; d < terms[i].size(); ++d) {

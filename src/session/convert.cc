@@ -7,6 +7,7 @@
 #include "base/memory_account.h"
 #include "check/check.h"
 #include "ir/origin.h"
+#include "lower/fresh_names.h"
 #include "lower/lower.h"
 #include "ops/internal/checks.h"
 #include "ops/internal/node.h"
@@ -62,6 +63,11 @@ std::string obstacle(const ir::Node& node, int64_t version) {
   if (bound == schema::newest(node.domain, node.op_type)) return {};
   if (static_cast<int64_t>(node.inputs.size()) > bound->max_inputs)
     return fmt::format("it takes at most {} inputs there", bound->max_inputs);
+  for (size_t i = 0; i < bound->inputs.size(); ++i) {
+    const schema::Formal& formal = bound->inputs[i];
+    if (formal.option == schema::FormalOption::single && !has_input(node, i))
+      return fmt::format("it needs the input '{}' there", formal.name);
+  }
   if (static_cast<int64_t>(node.outputs.size()) > bound->max_outputs)
     return fmt::format("it gives at most {} outputs there", bound->max_outputs);
   for (const ir::Attribute& attribute : node.attributes) {
@@ -90,6 +96,31 @@ void for_each_subgraph(ir::Node& node, const std::function<void(ir::Graph&)>& vi
 void for_each_graph(ir::Graph& graph, const std::function<void(ir::Graph&)>& visit) {
   visit(graph);
   for (ir::Node& node : graph.nodes) for_each_subgraph(node, visit);
+}
+
+// Resize of opsets 11 and 12 needs a region, which it reads in one of its modes only.
+void give_regions(ir::Graph& graph, lower::FreshNames& names) {
+  constexpr size_t roi = 1;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    ir::Node& node = graph.nodes[i];
+    if (node.op_type != "Resize" || !ir::canonical_domain(node.domain).empty() ||
+        has_input(node, roi))
+      continue;
+    node.inputs.resize(std::max(node.inputs.size(), roi + 1));
+    node.inputs[roi] = names.make("roi");
+    auto nothing = std::make_shared<ir::TensorProto>();
+    nothing->dims = {0};
+    nothing->data_type = static_cast<int32_t>(ElementType::float32);
+    nothing->has_raw_data = true;
+    ir::Node region;
+    region.op_type = "Constant";
+    region.outputs = {node.inputs[roi]};
+    ir::Attribute& value = region.attributes.emplace_back();
+    value.name = "value";
+    value.kind = ir::AttributeKind::tensor;
+    value.t = std::move(nothing);
+    graph.nodes.insert(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i++), std::move(region));
+  }
 }
 
 struct Refusal {
@@ -227,6 +258,10 @@ ir::Model converted(const Model& given, const ConvertOptions& options) {
   for_each_graph(*model.graph, leave_out_checks);
   share_constants(*model.graph);
   model.functions.clear();
+  if (target == 11 || target == 12) {
+    lower::FreshNames names(model, false);
+    for_each_graph(*model.graph, [&](ir::Graph& graph) { give_regions(graph, names); });
+  }
   std::vector<const ir::Node*> nodes;
   for_each_graph(*model.graph, [&](ir::Graph& graph) { graph.value_info.clear(); });
   for_each_graph(*model.graph, [&](ir::Graph& graph) {

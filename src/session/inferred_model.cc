@@ -12,6 +12,7 @@
 #include "ir/origin.h"
 #include "lower/lower.h"
 #include "ops/families/held_count.h"
+#include "ops/objections.h"
 #include "sardonyx/inputs.h"
 #include "wire/external.h"
 #include "wire/footprint.h"
@@ -173,12 +174,20 @@ void infer_model(const ir::Model& model, std::vector<ir::ValueInfo> value_info,
       return other.place == found.place && other.message == found.message;
     });
   };
-  findings.problem = [&](const ir::Node& node, const Error& error) {
-    InferFinding found{true, error.location().empty() ? ir::identify(node) : error.location(),
-                       error.message()};
+  const auto report = [&](InferFinding found) {
     if (made.problems.size() < max_problems && is_new(found))
       made.problems.push_back(std::move(found));
   };
+  findings.problem = [&](const ir::Node& node, const Error& error) {
+    report(
+        {true, error.location().empty() ? ir::identify(node) : error.location(), error.message()});
+  };
+  std::optional<ops::ObjectionListener> objections;
+  if (options.strict) {
+    objections.emplace([&](const ir::Node& node, const std::string& message) {
+      report({true, ir::place_of(node), message});
+    });
+  }
   findings.disagreement = [&](infer::Disagreement found) {
     const auto same = [&](const infer::Disagreement& other) {
       return other.where == found.where && other.value == found.value &&

@@ -97,3 +97,13 @@ def test_broken_models_are_refused(sardonyx, tmp_path):
     node = helper.make_node("Softmax", [], ["y"])
     onnx.save(model_of([node], [], [("y", FLOAT, [1])], 11), tmp_path / "m.onnx")
     sardonyx.fails(4, "convert", tmp_path / "m.onnx", tmp_path / "n.onnx", "--opset", 21, mentions=["Softmax", "D-10"])
+
+
+@pytest.mark.parametrize("opset", [11, 12, 13])
+@pytest.mark.parametrize("node, old", [
+    (helper.make_node("Upsample", ["x", "s"], ["y"]), 9), (helper.make_node("Resize", ["x", "s"], ["y"], mode="linear"), 10)])
+def test_resize_has_the_region_that_old_versions_ask_for(sardonyx, tmp_path, node, old, opset):
+    model = model_of([node], [("x", FLOAT, [1, 2, 3, 4])], [("y", FLOAT, [1, 2, 6, 8])], old,
+                     initializers=[("s", numpy.array([1, 1, 2, 2], numpy.float32))])
+    new = convert(sardonyx, tmp_path, model, opset)
+    numpy.testing.assert_allclose(outputs(new, {"x": X})[0], outputs(model, {"x": X})[0], rtol=1e-6)

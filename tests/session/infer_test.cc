@@ -40,6 +40,55 @@ TEST(InferTypes, ContradictionsAreWarningsOrErrors) {
   }
 }
 
+// What a run does and the standard forbids is an error where inference is strict, and nothing else.
+TEST(InferTypes, StrictObjectsToWhatTheStandardForbids) {
+  const struct {
+    const char *graph, *message;
+  } cases[] = {
+      {"g (float[1,1,5,5] x, float[1,1,3,3] w) => (float[1,1,2,3] y) "
+       "{ y = Conv <pads = [-1,0,0,0]> (x, w) }",
+       "pads must not be negative; got -1"},
+      {"g (float[1,1,4,4] x, float[1,1,3,3] w) => (float[1,1,4,4] y) "
+       "{ y = ConvTranspose <auto_pad = \"SAME_UPPER\", pads = [0,1,1,0]> (x, w) }",
+       "auto_pad and pads exclude each other; keep one"},
+      {"g (float[2,3] x, float[4,2,3] w) => (float[4,2,3] y) "
+       "{ y = Einsum <equation = \"...ij,...ij->...ij\"> (x, w) }",
+       "every '...' must stand for as many dimensions; here for 0 and 1"},
+      {"g (float x) => (float y) { y = Softmax (x) }",
+       "the input must have at least one dimension; it is a scalar"},
+      {"g (string[n] x) => (int64[n] y) { y = ai.onnx.ml.CategoryMapper (x) }",
+       "cats_strings and cats_int64s are required; without them nothing is mapped"},
+  };
+  for (const auto& one : cases) {
+    const std::string text =
+        std::string("<ir_version: 10, opset_import: [\"\" : 22, \"ai.onnx.ml\" : 4]>\n") +
+        one.graph;
+    const Model model = Model::from_text(text);
+    EXPECT_TRUE(infer_types(model).findings.empty()) << one.graph;
+    const Inference inference = infer_types(model, {.strict = true});
+    ASSERT_EQ(inference.findings.size(), 1u) << one.graph;
+    EXPECT_TRUE(inference.findings[0].is_error);
+    EXPECT_EQ(inference.findings[0].message, one.message);
+    EXPECT_NE(inference.findings[0].place.find("making 'y'"), std::string::npos);
+  }
+}
+
+// What no run can do is an error in any case.
+TEST(InferTypes, TablesOfLabelsMustFit) {
+  const std::string header = "<ir_version: 10, opset_import: [\"\" : 22, \"ai.onnx.ml\" : 4]>\n";
+  for (const char* graph :
+       {"g (string[n] x) => (int64[n] y) "
+        "{ y = ai.onnx.ml.CategoryMapper <cats_int64s = [1, 2], cats_strings = [\"a\"]> (x) }",
+        "g (string[n] x) => (int64[n] y) { y = ai.onnx.ml.LabelEncoder <keys_strings = [\"a\"], "
+        "values_int64s = [1], default_tensor = int32[1] {0}> (x) }",
+        "g (string[n] x) => (int64[n] y) { y = ai.onnx.ml.LabelEncoder <keys_strings = [\"a\"], "
+        "values_int64s = [1], default_tensor = int64[2] {0, 1}> (x) }"}) {
+    const Inference inference = infer_types(Model::from_text(header + graph));
+    ASSERT_EQ(inference.findings.size(), 1u) << graph;
+    EXPECT_TRUE(inference.has_errors());
+  }
+}
+
 TEST(InferTypes, GivenSizesMayMakeAContradiction) {
   const Model model = Model::from_text(
       "<ir_version: 10, opset_import: [\"\" : 21]>\n"

@@ -80,11 +80,14 @@ void check_window_rank(const NodeView& node, const Window& window, int64_t rank)
 }
 
 void object_to_window(const InferContext& ctx, const Window& window, const Dims* weights) {
+  if (!wants_objections()) return;
   for (size_t i = 2; weights != nullptr && i < weights->size(); ++i) {
     if ((*weights)[i] == 0) return object(ctx, "the sizes of a kernel must be positive; got 0");
   }
-  for (const int64_t pad : window.pads) {
+  for (const int64_t pad : read_list(ctx, "pads", -largest)) {
     if (pad < 0) return object(ctx, "pads must not be negative; got {}", pad);
+    if (pad > 0 && window.auto_pad != Window::AutoPad::none)
+      return object(ctx, "auto_pad and pads exclude each other; keep one");
   }
 }
 

@@ -13,7 +13,9 @@ int64_t read_positive(const NodeView& node, std::string_view name) {
 
 int64_t read_blocksize(const NodeView& node) {
   const int64_t block = node.attr_int("blocksize");
-  if (block < 1 || block > INT32_MAX) node.fail("blocksize must be 1 or more; got {}", block);
+  if (block < 1 || block > INT32_MAX) {
+    node.fail("blocksize must be in [1, {}]; got {}", INT32_MAX, block);
+  }
   return block;
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/checked.h"
 #include "ir/tensor.h"
 #include "kernels/rows/grain.h"
 #include "ops/families/moving.h"
@@ -46,16 +47,17 @@ Tensor required_list(const NodeView& node, std::string_view what) {
   return *list;
 }
 
+void check_default(const NodeView& node, ElementType values) {
+  const ir::TensorProto* found = node.attr_tensor("default_tensor");
+  if (found != nullptr && (checked_count(found->dims) != 1 || found->element_type() != values))
+    node.fail("default_tensor must hold one {}, as the values are", name_of(values));
+}
+
 template <class T>
 Tensor default_value(const NodeView& node) {
-  if (const auto* proto = node.attr_tensor("default_tensor")) {
-    Tensor tensor = ir::aligned(ir::to_tensor(*proto));
-    if (tensor.size() != 1 || tensor.element_type() != element_type_of<T>::value) {
-      node.fail("default_tensor must hold one {}, as the values are",
-                name_of(element_type_of<T>::value));
-    }
-    return tensor;
-  }
+  check_default(node, element_type_of<T>::value);
+  if (const auto* proto = node.attr_tensor("default_tensor"))
+    return ir::aligned(ir::to_tensor(*proto));
   if constexpr (std::is_same_v<T, std::string>) {
     return Tensor::scalar<T>(node.attr_string("default_string", "_Unused"));
   } else if constexpr (std::is_floating_point_v<T>) {
@@ -174,6 +176,7 @@ void infer_label_encoder(InferContext& ctx) {
     ctx.fail("keys must have the input's type, {}; they are {}", name_of(ctx.element(0)),
              name_of(keys.element_type()));
   }
+  check_default(ctx, values.element_type());
   ValueType type = ctx.type(0);
   type.kind = ir::TypeProto::Kind::tensor;
   type.element = values.element_type();
@@ -249,7 +252,23 @@ void upgrade_label_encoder(UpgradeContext& ctx) {
 
 // --- CategoryMapper -----------------------------------------------------------------------------
 
+struct Categories {
+  std::vector<std::string> names;
+  std::vector<int64_t> numbers;
+};
+
+Categories categories_of(const NodeView& node) {
+  Categories found{node.attr_strings("cats_strings").value_or(std::vector<std::string>()),
+                   node.attr_ints("cats_int64s").value_or(std::vector<int64_t>())};
+  if (found.names.size() != found.numbers.size())
+    node.fail("cats_strings and cats_int64s must have one length; they have {} and {}",
+              found.names.size(), found.numbers.size());
+  return found;
+}
+
 void infer_category_mapper(InferContext& ctx) {
+  if (categories_of(ctx).names.empty())
+    object(ctx, "cats_strings and cats_int64s are required; without them nothing is mapped");
   ValueType type = ctx.type(0);
   type.kind = ir::TypeProto::Kind::tensor;
   const ElementType from = ctx.element(0);
@@ -259,11 +278,7 @@ void infer_category_mapper(InferContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_category_mapper(PrepareContext& ctx) {
-  const auto names = ctx.attr_strings("cats_strings").value_or(std::vector<std::string>());
-  const auto numbers = ctx.attr_ints("cats_int64s").value_or(std::vector<int64_t>());
-  if (names.size() != numbers.size())
-    ctx.fail("cats_strings and cats_int64s must have one length; they have {} and {}", names.size(),
-             numbers.size());
+  const auto [names, numbers] = categories_of(ctx);
   if (ctx.in_element(0) == ElementType::string) {
     std::unordered_map<std::string, int64_t> table;
     for (size_t i = 0; i < names.size(); ++i) table.insert_or_assign(names[i], numbers[i]);

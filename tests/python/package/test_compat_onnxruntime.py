@@ -575,3 +575,51 @@ def test_the_alias_without_the_package(environment, tmp_path):
     (tmp_path / "numpy").symlink_to(numpy.__path__[0])
     (tmp_path / "numpy.libs").symlink_to(numpy.__path__[0] + ".libs")
     assert alone(environment, code, tmp_path) == "gone\n"
+
+
+def weights_beside(folder):
+    """A model whose weight lies in a file beside it."""
+    proto = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> g (float[n,16] x) => (float[n,16] y) { y = MatMul (x, w) }')
+    weight = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    onnx.save(proto, folder / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    return weight
+
+
+@pytest.mark.parametrize("ort", [ours, theirs])
+def test_files_of_weights_in_memory(ort, tmp_path):
+    weight = weights_beside(tmp_path)
+    data, model = (tmp_path / "m.data").read_bytes(), (tmp_path / "m.onnx").read_bytes()
+    (tmp_path / "m.data").unlink()
+    options = ort.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(["m.data"], [data], [len(data)])
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"x": np.eye(16, dtype=np.float32)})[0], weight, rtol=1e-6)
+    with pytest.raises(RuntimeError):
+        options.add_external_initializers_from_files_in_memory(["m.data"], [data], [])
+
+
+def test_files_in_memory_stay_beside_the_model(tmp_path):
+    weights_beside(tmp_path)
+    options = ours.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(["../m.data"], [b"1234"], [4])
+    with pytest.raises(ours.capi.onnxruntime_pybind11_state.InvalidArgument, match="beside a model"):
+        ours.InferenceSession((tmp_path / "m.onnx").read_bytes(), options)
+
+
+# Theirs names the old file where no other is asked for.
+@pytest.mark.parametrize(("ort", "beside"), [(ours, ""), (ours, "kept.data"), (theirs, "kept.data")])
+def test_a_model_that_is_written_finds_its_weights(ort, beside, tmp_path):
+    (tmp_path / "other").mkdir()
+    weight = weights_beside(tmp_path)
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "other" / "optimized.onnx")
+    if beside:
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", beside)
+        options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "100")
+    ort.InferenceSession(tmp_path / "m.onnx", options, providers=["CPUExecutionProvider"])
+    (tmp_path / "m.data").unlink()
+    (tmp_path / "m.onnx").unlink()
+    assert sorted(one.name for one in (tmp_path / "other").iterdir()) == sorted(["optimized.onnx", *([beside] if beside else [])])
+    again = ours.InferenceSession(tmp_path / "other" / "optimized.onnx", providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(again.run(None, {"x": np.eye(16, dtype=np.float32)})[0], weight, rtol=1e-6)

@@ -90,6 +90,7 @@ class SessionOptions(_Options):
         self._sizes: dict[str, int] = {}
         self._denoted_sizes: dict[str, int] = {}
         self._initializers: dict[str, Any] = {}
+        self._files: dict[str, bytes] = {}
         self._libraries: list[str] = []
         self._provider_list: list[tuple[str, dict[str, str]]] = []
 
@@ -117,6 +118,14 @@ class SessionOptions(_Options):
         if len(names) != len(values):
             raise RuntimeError("add_external_initializers() takes as many values as names")
         self._initializers.update(zip(names, values))
+
+    def add_external_initializers_from_files_in_memory(self, file_names: Sequence[str], file_buffer_bytes: Sequence[bytes],
+                                                       file_lengths: Sequence[int]) -> None:
+        """Files of external data that a model given as bytes names, and what is in them."""
+        if not len(file_names) == len(file_buffer_bytes) == len(file_lengths):
+            raise RuntimeError("Expecting same size for names, buffers and lengths")
+        for name, data, length in zip(file_names, file_buffer_bytes, file_lengths):
+            self._files[str(name)] = bytes(data[:length])
 
     def register_custom_ops_library(self, path: Any) -> None:
         """A library of operators for Sardonyx (docs/custom_operators.md); its code runs when a session is made."""

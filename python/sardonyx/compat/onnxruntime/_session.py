@@ -289,6 +289,24 @@ class Session:
 _PACKED_FILES = {"packed": "sardonyx.packed", "cache_folder": "sardonyx.cache_folder"}
 
 
+def _opened(source: str | bytes, files: dict[str, bytes], **options: Any) -> Model:
+    """`files`: those of external data that `source`, a model's bytes, names."""
+    if not files:
+        return Model(source, **options)
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for one, data in files.items():
+            path = folder / one
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise error(InvalidArgument, f"'{one}' is no name of a file beside a model")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        # What is mapped stays, although the files go.
+        return Model(source, **{**options, "folder": name})
+
+
 class InferenceSession(Session):
     """A model to be run, from a path or bytes.
 
@@ -336,8 +354,8 @@ class InferenceSession(Session):
             raise error(InvalidArgument, "No graph was found in the protobuf.")
         try:
             files: dict[str, Any] = {name: options._config[key] for name, key in _PACKED_FILES.items() if options._config.get(key)}
-            model = Model(self._model_path if self._model_path is not None else self._model_bytes or b"",
-                          folder=folder, libraries=libraries, warn=_log_warning)
+            model = _opened(self._model_path if self._model_path is not None else self._model_bytes or b"", options._files,
+                            folder=folder, libraries=libraries, warn=_log_warning)
             self._sess = Engine(model, seed=_state.seed(), **files, **chosen)
             names = {size for one in self._sess.inputs for size in one.shape or ()}
             sizes = {name: size for name, size in options._sizes.items() if name in names}  # others are ignored, as there
@@ -390,8 +408,14 @@ class InferenceSession(Session):
             engine = self._sess_options._engine_options()
             pack(self._sess.model, path, threads=engine["threads"], fuse=engine["fuse"])
             return
-        data = self._model_bytes if self._model_path is None else pathlib.Path(self._model_path).read_bytes()
-        pathlib.Path(path).write_bytes(data or b"")
+        # Weights beside the model are found from where it is written, too.
+        config = self._sess_options._config
+        beside = config.get("session.optimized_model_external_initializers_file_name", "")
+        least = int(config.get("session.optimized_model_external_initializers_min_size_in_bytes", "1024"))
+        try:
+            self._sess.model.save(path, external_data=beside, threshold=least, embed=not beside, form="binary")
+        except _errors.Error as found:
+            raise error(Fail, str(found)) from found
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

@@ -1,6 +1,7 @@
 """The names of onnxruntime's extension module."""
 
 from .._binding import IOBinding as SessionIOBinding
+from .._blocks import quantize_matmul_2bits, quantize_matmul_4bits, quantize_matmul_8bits, quantize_qdq_matmul_4bits
 from .._exceptions import (DeviceReset, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelLoadCanceled,
                            ModelLoaded, ModelRequiresCompilation, NoModel, NoSuchFile, NotFound, NotImplemented, RuntimeException)
 from .._metadata import ModelMetadata, NodeArg
