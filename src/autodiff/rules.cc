@@ -217,7 +217,14 @@ void matmul_rule(const GradientCall& call, GradientEmitter& e) {
     const std::string b_transposed = transposed(e, right, std::max<int64_t>(b_rank, 2));
     call.of_inputs[0] = home(e.emit("MatMul", {out, b_transposed}), left, a);
   }
-  if (call.wanted[1]) {
+  if (call.wanted[1] && a_rank > 2 && b_rank == 2) {
+    // All matrices on the left are multiplied with this one: their rows are those of one matrix, so
+    // that one product sums over them all, and none is made for each.
+    const auto rows = [&](const std::string& value) {
+      return e.emit("Flatten", {value}, {int_attribute("axis", -1)});
+    };
+    call.of_inputs[1] = e.emit("Gemm", {rows(a), rows(out)}, {int_attribute("transA", 1)});
+  } else if (call.wanted[1]) {
     const std::string a_transposed = transposed(e, left, std::max<int64_t>(a_rank, 2));
     call.of_inputs[1] = home(e.emit("MatMul", {a_transposed, out}), right, b);
   }

@@ -270,6 +270,8 @@ TEST_P(GemmTest, LongSumsInChunks) {
   for (const int64_t K : {4096, 4097, 9000}) {
     check({20, 40, K});
     check({2, 33, K});
+    // Several strips, and a matrix that is as wide as a panel: it is read where it lies.
+    for (const int64_t N : {8, 16, 32}) check({64, N, K, true});
     check({20, 3, K});
   }
 }

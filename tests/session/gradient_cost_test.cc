@@ -62,6 +62,42 @@ TEST(GradientCost, SamplesHoldNoMatrixOfAllElements) {
       (void)words.run({{"w", filled({60000, 64}, -1, 1)}, {"i", zeros<int32_t>(5)}}, options));
 }
 
+// One product sums over all batches: a product of each and their sum would take 64 MiB more.
+TEST(GradientCost, WeightsOfBatchesAreOneProduct) {
+  const Session session(Model::from_text(
+      std::string(header) +
+      "g (float[N, 4, 256] x, float[256, 256] w) => (float[256, 256] d) {\n y = MatMul(x, w)\n"
+      " d = ai.onnx.preview.training.Gradient<xs = [\"w\"], zs = [\"x\"], y = \"y\">(w, x)\n}"));
+  RunOptions options;
+  options.memory_limit = 16 * mebibyte;
+  const auto d = session.run(
+      {{"x", filled({256, 4, 256}, -1, 1)}, {"w", filled({256, 256}, -1, 1)}}, options);
+  // Rows of x count up to 1020 and begin anew.
+  double sum = 0;
+  const Tensor x = filled({256, 4, 256}, -1, 1);
+  for (size_t row = 0; row < 1024; ++row)
+    sum += static_cast<double>(x.elements<float>()[row * 256 + 7]);
+  EXPECT_NEAR(d[0].tensor().elements<float>()[7 * 256 + 9], sum, 1e-3);
+}
+
+// What broadcast nothing is not summed, and so not copied.
+TEST(GradientCost, NothingIsSummedWhereNothingWasBroadcast) {
+  const auto sums_in = [](const std::string& shape) {
+    const Session session(Model::from_text(
+        std::string(header) + "g (float[N, 8] x, float" + shape + " w) => (float[N, 8] d, float" +
+        shape +
+        " e) {\n y = Add(x, w)\n z = Sin(y)\n"
+        " d, e = ai.onnx.preview.training.Gradient<xs = [\"x\", \"w\"], y = \"z\">(x, w)\n}"));
+    const std::vector<StepDescription> steps = session.steps();
+    return std::count_if(steps.begin(), steps.end(), [](const StepDescription& step) {
+      return step.kernel.starts_with("sum_like");
+    });
+  };
+  EXPECT_EQ(sums_in("[N, 8]"), 0);
+  EXPECT_EQ(sums_in("[8]"), 1);
+  EXPECT_EQ(sums_in("[M, 8]"), 2);  // M may be 1, and N
+}
+
 size_t loops_in(const Session& session) {
   const std::vector<StepDescription> steps = session.steps();
   return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const auto& step) {

@@ -10,11 +10,15 @@
 
 #include "ir/node_values.h"
 #include "ir/origin.h"
+#include "ops/internal/checks.h"
+#include "ops/internal/node.h"
 #include "passes/graph_index.h"
 #include "passes/value_names.h"
 
 namespace sardonyx::passes {
 namespace {
+
+using ops::internal::SumLike;
 
 class NoOps {
  public:
@@ -48,6 +52,7 @@ class NoOps {
     if (is_op(&node, "Dropout"))
       return !ir::has_output(node, 1) && !may_train(node) && holds_one(node, 1) &&
              holds_one(node, 2);
+    if (ops::internal::is<SumLike>(node)) return sums_nothing(node);
     return is_op(&node, "Cast") && keeps_type(node);
   }
 
@@ -110,6 +115,14 @@ class NoOps {
     const infer::ValueFacts *from = scope_.find(cast.inputs[0]), *to = scope_.find(cast.outputs[0]);
     return from != nullptr && to != nullptr && from->type.is_tensor() && to->type.is_tensor() &&
            from->type.element != ElementType::undefined && from->type.element == to->type.element;
+  }
+
+  // What flows back through an operator that had nothing to broadcast.
+  bool sums_nothing(const ir::Node& node) const {
+    const infer::ValueFacts *from = scope_.find(node.inputs[SumLike::x]),
+                            *to = scope_.find(node.inputs[SumLike::like]);
+    return from != nullptr && to != nullptr && from->type.shape && to->type.shape &&
+           *from->type.shape == *to->type.shape;
   }
 
   // Whether a graph inside a node has another value of that name.
