@@ -171,9 +171,9 @@ typedef struct sardonyx_trainable_options {
   double smoothing; /* of rmsprop's squares */
   double beta1, beta2;
   double epsilon;
-  double clip_value;         /* largest magnitude of one element of a gradient; 0: any */
-  const double* lora_alphas; /* one for each of `lora`, by which its product counts alpha / rank;
-                                NULL, and 0: its rank */
+  double clip_value; /* largest magnitude of one element of a gradient; 0: any */
+  /* One for each of `lora`, whose product counts alpha / rank; NULL, and 0: its rank. */
+  const double* lora_alphas;
 } sardonyx_trainable_options;
 
 /* A training model of a model for inference. SARDONYX_BAD_INPUT for options that do not fit the
@@ -291,10 +291,11 @@ typedef struct sardonyx_fit_options {
   int no_shuffle; /* not 0: each epoch in the order of the data, not in one of its own */
   int drop_last;  /* not 0: leave out the last batch of an epoch where it is smaller */
   int flip; /* not 0: half of the images are mirrored; of arrays [n, channels, height, width] */
-  int skip_bad_loss; /* not 0: leave a step out whose loss is NaN or infinite; 0: it ends the call
-                        with SARDONYX_RUN_FAILED, the state being that before the step */
-  int64_t crop;      /* pixels: images are cut anew with so many zeros on each side, at most 4096 */
-  size_t algorithm;  /* that learns */
+  /* Not 0: leave a step out whose loss is NaN or infinite; 0: it ends the call with
+   * SARDONYX_RUN_FAILED, the state being that before the step. */
+  int skip_bad_loss;
+  int64_t crop;     /* pixels: images are cut anew with so many zeros on each side, at most 4096 */
+  size_t algorithm; /* that learns */
   /* Measured after each epoch by algorithm `measure`, whose updates are not assigned; NULL: nothing
    * is. Read only during the call. */
   const sardonyx_training_data* validation;

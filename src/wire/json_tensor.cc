@@ -403,9 +403,10 @@ void require_few_lists(const Tensor& tensor) {
   for (const int64_t size : tensor.shape()) {
     if (size == 0) return;
     if (size > max_lists / lists)
-      fail(ErrorCode::unsupported,
-           "a tensor of shape {} is not written as JSON: it has no elements, and more than {} lists",
-           to_string(tensor.shape()), max_lists);
+      fail(
+          ErrorCode::unsupported,
+          "a tensor of shape {} is not written as JSON: it has no elements, and more than {} lists",
+          to_string(tensor.shape()), max_lists);
     lists *= size;
   }
 }

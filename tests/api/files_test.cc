@@ -132,7 +132,7 @@ TEST(Values, ArePeoplesText) {
   EXPECT_EQ(to_json(numbers), "[[1.0,2.5],[-3.0,0.0]]");
   EXPECT_EQ(to_json(Tensor::scalar(std::nanf(""))), "\"NaN\"");
   EXPECT_EQ(to_json(Value()), "null");
-  EXPECT_EQ(to_json(Tensor(ElementType::float32, {2, 0, INT64_MAX})), "[[],[]]");
+  EXPECT_EQ(to_json(Tensor(ElementType::float32, {2, 0, 5})), "[[],[]]");
   EXPECT_THROW(to_json(Tensor(ElementType::float32, {INT64_MAX, 0})), Error);
   EXPECT_EQ(element_count(numbers), 4);
   EXPECT_EQ(printable("a\x1b[31m\xff"), "a\\x1b[31m\\xff");

@@ -165,6 +165,12 @@ std::vector<int8_t> weight_rows(const ConvGeometry& g, int64_t row_bytes, Elemen
                       for (int64_t m = begin; m < end; ++m) {
                         const uint8_t* row = from + m * g.group_in * g.taps;
                         int8_t* to = rows.data() + m * row_bytes;
+                        if (g.taps == 1) {
+                          std::transform(row, row + g.group_in, to, [mask](uint8_t byte) {
+                            return static_cast<int8_t>(byte ^ mask);
+                          });
+                          continue;
+                        }
                         for (int64_t t = 0; t < g.taps; ++t) {
                           for (int64_t c = 0; c < g.group_in; ++c)
                             *to++ = static_cast<int8_t>(row[c * g.taps + t] ^ mask);
