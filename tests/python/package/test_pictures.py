@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import html.parser
 import re
+import sys
+import types
 import xml.etree.ElementTree
 
 import numpy as np
@@ -103,11 +105,56 @@ def test_pages_of_sessions_profiles_and_findings(named, double):
     assert "table" in Page(sardonyx.check(double)._repr_html_()).tags
 
 
-def test_the_page_of_a_training(model):
+@pytest.fixture
+def training(model):
     proto = model("g (float[batch,4] x) => (float[batch,2] y) { y = MatMul(x, w) }")
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((4, 2), np.float32), "w"))
-    training = sardonyx.TrainingSession(sardonyx.make_trainable(proto, loss="mse", optimizer="sgd", learning_rate=0.01))
-    training.initialize()
-    data = {"x": np.ones((8, 4), np.float32), "target": np.ones((8, 2), np.float32)}
-    result = training.fit(data, epochs=3, batch=4)
-    assert "loss" in Page(result._repr_html_()).words
+    made = sardonyx.TrainingSession(sardonyx.make_trainable(proto, loss="mse", optimizer="sgd", learning_rate=0.01))
+    made.initialize()
+    return made
+
+
+DATA = {"x": np.ones((8, 4), np.float32), "target": np.ones((8, 2), np.float32)}
+
+
+def test_the_page_of_a_training(training):
+    assert "loss" in Page(training.fit(DATA, epochs=3, batch=4)._repr_html_()).words
+
+
+@pytest.mark.parametrize("logarithmic", [False, True])
+def test_a_curve_grows(training, logarithmic):
+    curve = sardonyx.TrainingCurve(logarithmic=logarithmic)
+    assert "no step" in texts_of(curve.to_svg())
+    training.fit(DATA, epochs=3, batch=4, validation=DATA, callbacks=curve)
+    assert [step for step, _ in curve.steps] == [1, 2, 3, 4, 5, 6] and [step for step, _ in curve.validation] == [2, 4, 6]
+    losses = [loss for _, loss in curve.steps]
+    assert losses == sorted(losses, reverse=True)
+    svg = curve._repr_html_()
+    words = texts_of(svg)
+    assert f"{losses[-1]:.6g}" in words and f"{max(losses):.4g}" in words and f"{curve.validation[-1][1]:.6g}" in words
+    points = [[float(one) for one in pair.split(",")] for pair in re.search(r'points="([^"]*)"', svg)[1].split()]
+    assert len(points) == 6 and points == sorted(points) and [y for _, y in points] == sorted(y for _, y in points)
+    assert svg.count("<circle") == 3
+
+
+def test_a_long_curve_is_thinned():
+    curve = sardonyx.TrainingCurve(seconds=1e9)
+    for step in range(5000):
+        loss = float("nan") if step == 7 else 1 / (step + 1)
+        curve.on_step(sardonyx.FitProgress(0, step + 1, None, step, 0.0, loss, step == 7, {}))
+    assert len(curve.steps) == 4999 and len(curve.to_svg()) < 10_000
+    texts_of(curve.to_svg())
+
+
+def test_a_notebook_shows_the_curve_and_draws_it_anew(training, monkeypatch):
+    shown, updated = [], []
+    handle = types.SimpleNamespace(update=lambda one: updated.append(one.to_svg()))
+    notebook = types.ModuleType("IPython")
+    notebook.get_ipython = object
+    notebook.display = types.ModuleType("IPython.display")
+    notebook.display.display = lambda one, display_id: shown.append(one) or handle
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook.display)
+    curve = sardonyx.TrainingCurve(seconds=0)
+    training.fit(DATA, epochs=2, batch=4, callbacks=curve)
+    assert shown == [curve] and len(updated) == 5 and updated[0] != updated[-1]
