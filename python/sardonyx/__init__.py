@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from . import _core
 from ._core import Value
+from ._curve import TrainingCurve
 from ._errors import (BadInputError, CancelledError, Error, InternalError, InvalidModelError, ModelWarning, OutOfMemoryError,
                       RunFailedError, UnreadableError, UnsupportedError)
 from ._fit import Checkpoint, EpochResult, FitProgress, FitResult, last_checkpoint
@@ -37,7 +38,7 @@ __all__ = [
     "Diagnostic", "Difference", "EpochResult", "Error", "Finding", "FitProgress", "FitResult", "InferContext", "Inference", "InferredName",
     "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "Lora", "Model", "ModelWarning", "Node", "Operator",
     "OperatorNode", "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile", "ProfiledStep", "RunFailedError", "Session",
-    "SparseTensor", "Step", "TrainableReport", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
+    "SparseTensor", "Step", "TrainableReport", "TrainingCurve", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
     "ValueInfo", "check", "compare_packed", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline",
     "last_checkpoint", "make_trainable", "merge", "merge_lora", "operator", "operator_signature", "operator_versions",
     "operators", "optimizer_passes", "pack", "parse",

@@ -42,7 +42,8 @@ def _packed(numbers: Array, bits: int) -> Array:
     padded = np.zeros((*numbers.shape[:-1], -(-numbers.shape[-1] // each) * each), np.uint8)
     padded[..., : numbers.shape[-1]] = numbers
     parts = padded.reshape(*padded.shape[:-1], -1, each)
-    return np.bitwise_or.reduce(parts << (bits * np.arange(each, dtype=np.uint8)), -1).astype(np.uint8)
+    made: Array = np.bitwise_or.reduce(parts << (bits * np.arange(each, dtype=np.uint8)), -1).astype(np.uint8)
+    return made
 
 
 def _by_column(bits: int, packed: Array, weights: Array, scales: Array, zero_points: Array, block_size: int, columns: int, rows: int,
