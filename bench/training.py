@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Training side by side with PyTorch's eager mode: the same initial weights and batches.
+"""Training side by side with PyTorch: the same initial weights and batches.
 
   bench/training.py                       models by name: --models mlp,resnet
   bench/training.py --torch 'PYTHON'      a Python that has torch, with its own environment if need be
+  bench/training.py --compile             beside torch.compile, too
 
-Prints, for each model and number of threads, the time of a step as a share of PyTorch's (the median
-of the last epochs, both measured in turn), the largest relative difference of the losses, and the
-peak memory of both processes. PyTorch runs in a process of its own: this file with --child.
+Prints, for each model and number of threads, the time of a step as a share of PyTorch's (medians of
+the last epochs, all measured in turn), the largest relative difference of the losses from PyTorch's,
+and that of both from PyTorch's in float64, and the peak memory of a process. Two float32 trainings
+drift apart as fast as a network enlarges rounding, whoever computes them: where PyTorch's own
+float32 is that far from its float64, so may others be. PyTorch runs in a process of its own: this
+file with --child.
 """
 
 from __future__ import annotations
@@ -350,7 +354,7 @@ def torch_transformer(torch):
     return Transformer()
 
 
-def child(name, folder, threads, epochs):
+def child(name, folder, threads, epochs, rate, way):
     import resource
 
     import torch
@@ -360,7 +364,13 @@ def child(name, folder, threads, epochs):
     model.load_state_dict(weights, strict=False)
     data = np.load(folder / "data.npz")
     x, target = torch.tensor(data["x"]), torch.tensor(data["target"])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    if way == "float64":
+        model, x = model.double(), x.double()
+        if hasattr(model, "incidence"):
+            model.incidence = model.incidence.double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+    if way == "compiled":
+        model = torch.compile(model)
     loss_of = torch.nn.CrossEntropyLoss()
     losses, seconds = [], []
     for _ in range(epochs):
@@ -407,34 +417,52 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="how often both take their turn")
     parser.add_argument("--torch", default=sys.executable, help="the command of a Python that has torch")
     parser.add_argument("--program", default=ROOT / "build/release/bin/sardonyx")
-    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--rate", type=float, default=0.001, help="the learning rate")
+    parser.add_argument("--compile", action="store_true", help="beside torch.compile, too")
+    parser.add_argument("--child", nargs=6, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        name, folder, threads, epochs = options.child
-        child(name, pathlib.Path(folder), int(threads), int(epochs))
+        name, folder, threads, epochs, rate, way = options.child
+        child(name, pathlib.Path(folder), int(threads), int(epochs), float(rate), way)
         return
-    print("| model | threads | step, ms | of PyTorch | losses differ by | memory, MB | of PyTorch |")
-    print("|---|---|---|---|---|---|---|")
+
+    def torch_run(name, folder, threads, way):
+        out, _ = measured([*shlex.split(options.torch), __file__, "--child", name, folder, threads, options.epochs,
+                           options.rate, way])
+        return json.loads(out.splitlines()[-1])
+
+    def difference(run, other):
+        a, b = np.array(run["losses"]), np.array(other["losses"])
+        return f"{np.max(np.abs(a - b) / np.abs(b)):.1e}"
+
+    def step_of(runs):
+        return statistics.median(statistics.median(run["seconds"][len(run["seconds"]) // 2:]) for run in runs)
+
+    compiled_title = " of torch.compile |" if options.compile else ""
+    print(f"| model | threads | step, ms | of PyTorch |{compiled_title} losses differ by | from float64 | PyTorch's from "
+          "float64 | memory, MB | of PyTorch |")
+    print("|---|---|---|---|---|---|---|---|---|" + ("---|" if options.compile else ""))
     for name in options.models.split(","):
         with tempfile.TemporaryDirectory() as scratch:
             folder = pathlib.Path(scratch)
             write_model(name, folder)
             subprocess.run([options.program, "make-trainable", folder / "model.onnx", "-o", folder / "trainable.onnx",
-                            "--optimizer", "momentum", "--learning-rate", "0.01",
+                            "--optimizer", "momentum", "--learning-rate", str(options.rate),
                             *(["--freeze", "incidence"] if name == "graph" else [])], check=True, stdout=subprocess.DEVNULL)
+            wide = torch_run(name, folder, 1, "float64")
             for threads in map(int, options.threads.split(",")):
-                ours, theirs = [], []
+                ours, theirs, compiled = [], [], []
                 for _ in range(options.rounds):
                     ours.append(sardonyx(options.program, folder, threads, options.epochs))
-                    out, _ = measured([*shlex.split(options.torch), __file__, "--child", name, folder, threads,
-                                       options.epochs])
-                    theirs.append(json.loads(out.splitlines()[-1]))
-                a, b = np.array(ours[0]["losses"]), np.array(theirs[0]["losses"])
-                step = [min(statistics.median(run["seconds"][len(run["seconds"]) // 2:]) for run in runs)
-                        for runs in (ours, theirs)]
+                    theirs.append(torch_run(name, folder, threads, "eager"))
+                    if options.compile:
+                        compiled.append(torch_run(name, folder, threads, "compiled"))
+                step = step_of(ours)
+                beside_compiled = f" {step / step_of(compiled):.2f} |" if compiled else ""
                 peak = [min(run["peak_kib"] for run in runs) / 1024 for runs in (ours, theirs)]
-                print(f"| {name} | {threads} | {step[0] * 1e3:.2f} | {step[0] / step[1]:.2f} | "
-                      f"{np.max(np.abs(a - b) / np.abs(b)):.1e} | {peak[0]:.0f} | {peak[0] / peak[1]:.2f} |", flush=True)
+                print(f"| {name} | {threads} | {step * 1e3:.2f} | {step / step_of(theirs):.2f} |{beside_compiled} "
+                      f"{difference(ours[0], theirs[0])} | {difference(ours[0], wide)} | {difference(theirs[0], wide)} | "
+                      f"{peak[0]:.0f} | {peak[0] / peak[1]:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -141,13 +141,19 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Conv& conv,
   return step;
 }
 
+// Of weights that another node computes, or that learn: rounding of the larger tiles would add up
+// from step to step.
+int small_winograd(const ConvParams& shape) { return kernels::winograd_tile(shape) != 0 ? 2 : 0; }
+
 // Weights that another node computes are packed in each run.
-std::unique_ptr<Step> prepare_variable(const Conv& conv, const ConvParams& format) {
+std::unique_ptr<Step> prepare_variable(const PrepareContext& ctx, const Conv& conv,
+                                       const ConvParams& format) {
   return make_step<State>(
       "conv.variable_weights",
-      [window = conv.window, format](BindContext& bind, State& s) {
+      [window = conv.window, format, exact = ctx.services().exact](BindContext& bind, State& s) {
         ScratchPlanner layout;
         s.shape = conv_shape_at_bind(bind, window, format, Conv::x, Conv::w);
+        if (!exact && s.shape.rank == 2) s.shape.winograd = small_winograd(s.shape);
         plan_data(bind, s, layout);
         s.wide.plan_in(bind, Conv::w, ElementType::float32, layout);
         s.packed = layout.take(kernels::conv_packed_size(s.shape));
@@ -202,7 +208,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
     ctx.fail(ErrorCode::internal, "nchw_input need constant weights and float32");
   if (!packs && ctx.has_input(Conv::factors))
     ctx.fail(ErrorCode::internal, "factors need constant weights");
-  auto step = packs ? prepare_packed(ctx, conv, format) : prepare_variable(conv, format);
+  auto step = packs ? prepare_packed(ctx, conv, format) : prepare_variable(ctx, conv, format);
   if (ctx.has_input(Conv::residual) && type == ElementType::float32)
     step->traits().in_place = {{Conv::y, Conv::residual}};
   return step;

@@ -246,13 +246,17 @@ std::unique_ptr<Step> prepare_phases(PrepareContext& ctx, const ConvTranspose& s
   return step;
 }
 
-// Weights that another node computes are packed in each run.
-std::unique_ptr<Step> prepare_computed_phases(const ConvTranspose& settings) {
+// Weights that another node computes are packed in each run. Where a convolution's do, so does the
+// gradient of its input: both by the small tiles of Winograd.
+std::unique_ptr<Step> prepare_computed_phases(const PrepareContext& ctx,
+                                              const ConvTranspose& settings) {
   return make_step<PhasesState>(
       "conv_transpose.phases",
-      [settings](BindContext& bind, PhasesState& s) {
+      [settings, exact = ctx.services().exact](BindContext& bind, PhasesState& s) {
         ScratchPlanner layout;
         s.shape = shape_at_bind(bind, settings);
+        if (!exact && s.shape.rank == 2 && kernels::transposed_winograd_tile(s.shape) != 0)
+          s.shape.winograd = 2;
         s.wide.plan(bind, ElementType::float32, layout);
         s.packed = layout.take(kernels::transposed_packed_size(s.shape));
         s.scratch = layout.take(kernels::transposed_scratch_bytes(s.shape, bind.threads()));
@@ -389,7 +393,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (const auto w = computed_weights(ctx);
       w && !ir::is_internal(ctx.node()) &&
       kernels::refuses_transposed(shape_of_weights(settings, *w)).empty())
-    return prepare_computed_phases(settings);
+    return prepare_computed_phases(ctx, settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
   if (settings.nhwc && refuses_depthwise(settings, ctx.constant(ConvTranspose::w)).empty())
     return prepare_depthwise(ctx, settings);

@@ -70,8 +70,8 @@ TEST(GradientCost, WeightsOfBatchesAreOneProduct) {
       " d = ai.onnx.preview.training.Gradient<xs = [\"w\"], zs = [\"x\"], y = \"y\">(w, x)\n}"));
   RunOptions options;
   options.memory_limit = 16 * mebibyte;
-  const auto d = session.run(
-      {{"x", filled({256, 4, 256}, -1, 1)}, {"w", filled({256, 256}, -1, 1)}}, options);
+  const auto d =
+      session.run({{"x", filled({256, 4, 256}, -1, 1)}, {"w", filled({256, 256}, -1, 1)}}, options);
   // Rows of x count up to 1020 and begin anew.
   double sum = 0;
   const Tensor x = filled({256, 4, 256}, -1, 1);

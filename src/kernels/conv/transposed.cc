@@ -284,6 +284,11 @@ std::string_view refuses_transposed(const ConvParams& shape) {
   return {};
 }
 
+int transposed_winograd_tile(const ConvParams& shape) {
+  const Plan plan(shape);
+  return plan.is_plain() ? winograd_tile(plan.parts[0].conv) : 0;
+}
+
 int64_t transposed_packed_size(const ConvParams& shape) {
   const Plan plan(shape);
   int64_t bytes = 0;

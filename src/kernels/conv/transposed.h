@@ -20,7 +20,11 @@ namespace sardonyx::kernels {
 // every phase has a tap.
 std::string_view refuses_transposed(const ConvParams& shape);
 
-// Size and format depend on channels, kernel, stride, layout and the instruction set.
+// What ConvParams::winograd may say here, as winograd_tile does of a convolution: 0 where strides
+// make several phases.
+int transposed_winograd_tile(const ConvParams& shape);
+
+// Size and format depend on channels, kernel, stride, layout, winograd and the instruction set.
 int64_t transposed_packed_size(const ConvParams& shape);
 // `weights` is in_channels x out_channels x kernel...; `factors`, if any, are multiplied in: one
 // for each output channel. Allocates.

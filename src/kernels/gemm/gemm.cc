@@ -122,8 +122,7 @@ Gemm::Gemm(const TileKernels& kernels, const GemmBatch& batch, int64_t M, int64_
   const bool few_strips = strips.count() <= 2;
   // A matrix of one panel lies in memory as packing would leave it.
   const bool is_panel = b_by_rows && N == panels.width && b.row_stride == panels.width;
-  packs_b = !is_panel &&
-            !(b_by_rows && few_strips && (M <= few || b.row_stride % 1024 != 0));
+  packs_b = !is_panel && !(b_by_rows && few_strips && (M <= few || b.row_stride % 1024 != 0));
   const bool a_by_terms = a.row_stride == 1;
   packs_a = a_by_rows ? rows_collide(a.row_stride, std::min<int64_t>(M, kernels.tile_rows)) &&
                             panels.count() > 1
