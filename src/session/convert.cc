@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "base/memory_account.h"
 #include "check/check.h"
 #include "ir/origin.h"
-#include "lower/fresh_names.h"
+#include "lower/downgrade.h"
 #include "lower/lower.h"
 #include "ops/internal/checks.h"
 #include "ops/internal/node.h"
@@ -19,64 +21,6 @@
 
 namespace sardonyx {
 namespace {
-
-bool same(const ir::Attribute& a, const ir::Attribute& b) {
-  return a.kind == b.kind && a.f == b.f && a.i == b.i && a.s == b.s && a.floats == b.floats &&
-         a.ints == b.ints && a.strings == b.strings && a.t == b.t && a.g == b.g;
-}
-
-bool same(const ir::Node& a, const ir::Node& b) {
-  if (a.op_type != b.op_type || a.inputs != b.inputs || a.outputs != b.outputs ||
-      a.attributes.size() != b.attributes.size())
-    return false;
-  return std::all_of(a.attributes.begin(), a.attributes.end(), [&](const ir::Attribute& x) {
-    const ir::Attribute* y = b.find(x.name);
-    return y != nullptr && same(x, *y);
-  });
-}
-
-// Whether upgrading would leave a node of the newest form as it is: then it means the same in the
-// older version.
-bool means_the_same(const ir::Node& node, const schema::Signature& older) {
-  const ops::Operator* op = ops::find_operator(node.domain, node.op_type);
-  if (op == nullptr || op->upgrade == nullptr) return true;
-  ir::Node copy = node;
-  ops::UpgradeContext::Services services;
-  services.fresh_name = [](std::string_view hint) { return std::string(hint); };
-  ops::UpgradeContext context(copy, older.since, &older, services);
-  try {
-    op->upgrade(context);
-  } catch (const Error&) {
-    return false;
-  }
-  return !context.dropped() && context.take_before().empty() && context.take_after().empty() &&
-         same(node, copy);
-}
-
-// Why a node of the newest form cannot stand in a model that imports `version` of its domain;
-// empty where it can.
-std::string obstacle(const ir::Node& node, int64_t version) {
-  if (!schema::is_standard_domain(node.domain)) return {};
-  const schema::Signature* bound = schema::find(node.domain, node.op_type, version);
-  if (bound == nullptr) return "that has no such operator";
-  if (bound->deprecated) return "there the operator is deprecated";
-  if (bound == schema::newest(node.domain, node.op_type)) return {};
-  if (static_cast<int64_t>(node.inputs.size()) > bound->max_inputs)
-    return fmt::format("it takes at most {} inputs there", bound->max_inputs);
-  for (size_t i = 0; i < bound->inputs.size(); ++i) {
-    const schema::Formal& formal = bound->inputs[i];
-    if (formal.option == schema::FormalOption::single && !has_input(node, i))
-      return fmt::format("it needs the input '{}' there", formal.name);
-  }
-  if (static_cast<int64_t>(node.outputs.size()) > bound->max_outputs)
-    return fmt::format("it gives at most {} outputs there", bound->max_outputs);
-  for (const ir::Attribute& attribute : node.attributes) {
-    if (bound->attribute(attribute.name) == nullptr)
-      return fmt::format("it has no attribute '{}' there", attribute.name);
-  }
-  if (!means_the_same(node, *bound)) return "the same node means something else there";
-  return {};
-}
 
 void for_each_graph(ir::Graph& graph, const std::function<void(ir::Graph&)>& visit);
 
@@ -98,31 +42,6 @@ void for_each_graph(ir::Graph& graph, const std::function<void(ir::Graph&)>& vis
   for (ir::Node& node : graph.nodes) for_each_subgraph(node, visit);
 }
 
-// Resize of opsets 11 and 12 needs a region, which it reads in one of its modes only.
-void give_regions(ir::Graph& graph, lower::FreshNames& names) {
-  constexpr size_t roi = 1;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    ir::Node& node = graph.nodes[i];
-    if (node.op_type != "Resize" || !ir::canonical_domain(node.domain).empty() ||
-        has_input(node, roi))
-      continue;
-    node.inputs.resize(std::max(node.inputs.size(), roi + 1));
-    node.inputs[roi] = names.make("roi");
-    auto nothing = std::make_shared<ir::TensorProto>();
-    nothing->dims = {0};
-    nothing->data_type = static_cast<int32_t>(ElementType::float32);
-    nothing->has_raw_data = true;
-    ir::Node region;
-    region.op_type = "Constant";
-    region.outputs = {node.inputs[roi]};
-    ir::Attribute& value = region.attributes.emplace_back();
-    value.name = "value";
-    value.kind = ir::AttributeKind::tensor;
-    value.t = std::move(nothing);
-    graph.nodes.insert(graph.nodes.begin() + static_cast<std::ptrdiff_t>(i++), std::move(region));
-  }
-}
-
 struct Refusal {
   const ir::Node* node = nullptr;
   std::string reason;
@@ -133,7 +52,7 @@ Refusal refusal_of(const std::vector<const ir::Node*>& nodes, std::string_view d
                    int64_t version) {
   for (const ir::Node* node : nodes) {
     if (ir::canonical_domain(node->domain) != domain) continue;
-    if (std::string reason = obstacle(*node, version); !reason.empty())
+    if (std::string reason = lower::obstacle(*node, version); !reason.empty())
       return {node, std::move(reason)};
   }
   return {};
@@ -164,21 +83,12 @@ int64_t checked_target(const ir::Model& model, int64_t asked) {
   const int64_t target = asked == 0 ? newest : asked;
   if (own_opset(model) > newest) {
     fail_at(model.path, ErrorCode::unsupported,
-            "the newest known version of ai.onnx is {}; the model imports {}, and models are "
-            "converted to newer versions only",
-            newest, own_opset(model));
+            "the newest known version of ai.onnx is {}; the model imports {}", newest,
+            own_opset(model));
   }
-  if (asked > 0 && target < own_opset(model)) {
-    fail_at(model.path, ErrorCode::bad_input,
-            "the model's opset is {}, and nodes are only upgraded to newer opsets, not down to "
-            "{}: the opset to convert to must be in [{}, {}]",
-            own_opset(model), asked, own_opset(model), newest);
-  }
-  if (target < own_opset(model) || target > newest) {
-    fail_at(model.path, ErrorCode::bad_input,
-            "the opset to convert to must be in [{}, {}], from the model's own to the newest; got "
-            "{}",
-            own_opset(model), newest, asked);
+  if (target < 1 || target > newest) {
+    fail_at(model.path, ErrorCode::bad_input, "the opset to convert to must be in [1, {}]; got {}",
+            newest, asked);
   }
   return target;
 }
@@ -203,13 +113,6 @@ void set_import(ir::Model& model, std::string_view domain, int64_t version) {
 }
 
 void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes, int64_t target) {
-  if (const Refusal refusal = refusal_of(nodes, "", target); refusal.node != nullptr) {
-    const int64_t least = min_version(nodes, "", target);
-    fail_at(ir::identify(*refusal.node), ErrorCode::bad_input, "cannot be said in opset {}: {}; {}",
-            target, refusal.reason,
-            least > 0 ? fmt::format("opset {} is the least that can say the whole model", least)
-                      : "no opset can");
-  }
   const std::vector<ir::OperatorSetId> imports = model.opset_imports;
   set_import(model, "", target);
   for (const ir::OperatorSetId& import : imports) {
@@ -228,6 +131,48 @@ void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes
   }
 }
 
+// The least IR version that the operator sets came with, so that readers of their time take the
+// model; its own where that is less.
+void fit_ir_version(ir::Model& model, int64_t own) {
+  for (const ir::OperatorSetId& import : model.opset_imports) {
+    model.ir_version = std::max<int64_t>(model.ir_version.value_or(0),
+                                         schema::ir_version_for_opset(import.domain, import.version));
+  }
+  if (own >= 3) model.ir_version = std::min(*model.ir_version, own);
+  // Up to IR version 3 initializers are inputs, too.
+  if (*model.ir_version >= 4 || own < 4) return;
+  bool is_nested = false;
+  for_each_graph(*model.graph, [&](ir::Graph& graph) {
+    is_nested = is_nested || (&graph != &*model.graph && !graph.initializers.empty());
+  });
+  if (is_nested) {
+    model.ir_version = 4;
+    return;
+  }
+  std::unordered_set<std::string_view> inputs;
+  for (const ir::ValueInfo& input : model.graph->inputs) inputs.insert(input.name);
+  std::vector<ir::ValueInfo> added;
+  for (const ir::TensorProto& tensor : model.graph->initializers) {
+    if (inputs.contains(tensor.name)) continue;
+    ir::ValueInfo& info = added.emplace_back();
+    info.name = tensor.name;
+    ir::TypeProto& type = info.type.emplace();
+    type.kind = ir::TypeProto::Kind::tensor;
+    type.elem_type = tensor.data_type;
+    type.shape.emplace();
+    for (const int64_t size : tensor.dims) type.shape->dims.emplace_back().value = size;
+  }
+  std::ranges::move(added, std::back_inserter(model.graph->inputs));
+}
+
+std::vector<const ir::Node*> nodes_of(ir::Model& model) {
+  std::vector<const ir::Node*> nodes;
+  for_each_graph(*model.graph, [&](ir::Graph& graph) {
+    for (const ir::Node& node : graph.nodes) nodes.push_back(&node);
+  });
+  return nodes;
+}
+
 // Bodies check numbers that a run brings by an operator of our own, which no other tool knows.
 void leave_out_checks(ir::Graph& graph) {
   for (ir::Node& node : graph.nodes) {
@@ -237,10 +182,6 @@ void leave_out_checks(ir::Graph& graph) {
     node.attributes.clear();
   }
 }
-
-}  // namespace
-
-namespace {
 
 ir::Model converted(const Model& given, const ConvertOptions& options) {
   charge_memory(wire::memory_of(given.implementation().runnable()));
@@ -258,16 +199,17 @@ ir::Model converted(const Model& given, const ConvertOptions& options) {
   for_each_graph(*model.graph, leave_out_checks);
   share_constants(*model.graph);
   model.functions.clear();
-  if (target == 11 || target == 12) {
-    lower::FreshNames names(model, false);
-    for_each_graph(*model.graph, [&](ir::Graph& graph) { give_regions(graph, names); });
-  }
-  std::vector<const ir::Node*> nodes;
   for_each_graph(*model.graph, [&](ir::Graph& graph) { graph.value_info.clear(); });
-  for_each_graph(*model.graph, [&](ir::Graph& graph) {
-    for (const ir::Node& node : graph.nodes) nodes.push_back(&node);
-  });
+  const bool is_older = target < own_opset(model);
+  std::vector<const ir::Node*> nodes = nodes_of(model);
+  if (is_older || refusal_of(nodes, "", target).node != nullptr) {
+    lower::downgrade(model, target);
+    nodes = nodes_of(model);
+  }
+  const int64_t own_ir_version = model.ir_version.value_or(0);
+  if (is_older) model.ir_version.reset();
   import_versions(model, nodes, target);
+  if (is_older) fit_ir_version(model, own_ir_version);
   charge_memory(wire::memory_of(model));
   return model;
 }
