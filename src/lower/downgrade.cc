@@ -137,6 +137,7 @@ class Downgrading {
   ir::Graph run(const ir::Graph& graph) {
     infer::Scope scope;
     infer::enter(graph, scope, inference_);
+    infer::enter_initializers(graph, scope, inference_);  // inputs keep the values they have
     ir::Graph made = carried(graph, scope);
     std::ranges::move(hoisted_, std::back_inserter(made.initializers));
     leave_out_released(made);
@@ -228,6 +229,8 @@ class Downgrading {
                          to_string(schema::type_id(type)));
     };
     if (std::string reason = broadcasts(node, place); !reason.empty()) return reason;
+    if (node.op_type == "Mod" && opset_ < 28 && divides_floats(node, place))
+      return "floating-point numbers need fmod = 1 there";
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (std::string reason = wrong(node.inputs[i], bound.input(i), "input"); !reason.empty())
         return reason;
@@ -237,6 +240,13 @@ class Downgrading {
         return reason;
     }
     return {};
+  }
+
+  static bool divides_floats(const ir::Node& node, const Place& place) {
+    const ir::Attribute* fmod = node.find("fmod");
+    const ops::ValueFacts* known = node.inputs.empty() ? nullptr : place.scope.find(node.inputs[0]);
+    return (fmod == nullptr || fmod->i.value_or(0) == 0) && known != nullptr &&
+           known->type.is_tensor() && is_floating(known->type.element);
   }
 
   // Shapes that differ are new to most operators in opset 7, to those of many inputs in opset 8.
@@ -288,16 +298,21 @@ class Downgrading {
     services.fresh_name = [this](std::string_view hint) { return names_.make(hint); };
     services.known = [&](std::string_view name) { return place.scope.find(name); };
     ir::Node changed = node;
-    DowngradeContext context(changed, bound, services);
+    DowngradeContext context(changed, bound, opset_, services);
     try {
       rule(context);
     } catch (const CannotSay& cannot) {
       return cannot.reason;
     }
-    if (!context.dropped() && bound == nullptr && changed.op_type == node.op_type)
-      return "nothing else there does its work";
+    const bool is_same = changed.op_type == node.op_type;
+    if (!context.dropped() && bound == nullptr && is_same) return "nothing else there does its work";
     std::vector<ir::Node> before = context.take_before(), after = context.take_after();
-    const bool is_final = !context.dropped() && bound != nullptr && changed.op_type == node.op_type;
+    // An operator that the newest opset no longer has is one of the older version, too.
+    const schema::Signature* newest = schema::newest("", changed.op_type);
+    const bool is_final =
+        !context.dropped() && (is_same || (newest != nullptr && newest->deprecated));
+    if (!is_same) bound = bound_to(changed, opset_);
+    if (is_final && bound == nullptr) return "nothing else there does its work";
     if (is_final && changed.op_type == "Constant" && bound->since < 9) {
       hoist(std::move(changed), place);
       return {};
@@ -410,10 +425,14 @@ class Downgrading {
     if (released_.empty()) return;
     std::unordered_set<std::string> used;
     collect_uses(graph, used);
-    for (const ir::ValueInfo& input : graph.inputs) used.insert(input.name);
     const auto is_idle = [&](const std::string& name) {
       return released_.contains(name) && !used.contains(name);
     };
+    std::erase_if(graph.inputs, [&](const ir::ValueInfo& input) {
+      return is_idle(input.name) &&
+             std::ranges::find(graph.initializers, input.name, &ir::TensorProto::name) !=
+                 graph.initializers.end();
+    });
     const std::function<void(ir::Graph&)> clear = [&](ir::Graph& inside) {
       std::erase_if(inside.initializers,
                     [&](const ir::TensorProto& tensor) { return is_idle(tensor.name); });

@@ -295,6 +295,7 @@ void pool(DowngradeContext& ctx) {
 void resize(DowngradeContext& ctx) {
   enum Input { x, roi, scales, sizes };
   const ops::NodeView view = ctx.newest();
+  std::vector<float> factors;  // of all axes, where they are made here
   if (view.attr_ints("axes")) {
     // Those of the axes that are named; the others stay as they are.
     const std::vector<int64_t> axes = *view.attr_ints("axes");
@@ -323,9 +324,9 @@ void resize(DowngradeContext& ctx) {
       const Tensor* given = ctx.constant(scales);
       if (given == nullptr || given->element_type() != ElementType::float32)
         cannot("its input 'scales' must be constant, since it has no attribute 'axes' there");
-      const auto all = spread(std::vector<float>(static_cast<size_t>(rank), 1.0F),
-                              given->elements<float>());
-      ctx.set_input(scales, ctx.constant(Tensor::of<float>(all, {rank}), "scales"));
+      factors = spread(std::vector<float>(static_cast<size_t>(rank), 1.0F),
+                       given->elements<float>());
+      ctx.set_input(scales, ctx.constant(Tensor::of<float>(factors, {rank}), "scales"));
     }
     ctx.remove_attribute("axes");
   }
@@ -344,13 +345,32 @@ void resize(DowngradeContext& ctx) {
     cannot("its nearest_mode is {} and not floor, as it is there", view.attr_string("nearest_mode"));
   if (mode == "cubic") cannot("its mode is cubic, which is not known there");
   if (ctx.has_input(sizes)) cannot("it is told sizes rather than scales");
-  const std::string factors = ctx.node().inputs[scales];
+  const std::string by = ctx.node().inputs[scales];
+  const Tensor* given = ctx.constant(scales);
   keep_inputs(ctx, 1);
-  ctx.set_input(1, factors);
+  ctx.set_input(1, by);
   for (const std::string_view name :
        {"coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
         "extrapolation_value"})
     ctx.remove_attribute(name);
+  if (ctx.since() >= 10) return;
+  // Upsample, which makes nothing smaller.
+  if (given != nullptr && given->element_type() == ElementType::float32)
+    factors.assign(given->elements<float>().begin(), given->elements<float>().end());
+  if (factors.empty()) cannot("its input 'scales' must be constant");
+  if (std::ranges::any_of(factors, [](float scale) { return !(scale >= 1); }))
+    cannot("it makes its input smaller");
+  if (view.attr_int("antialias", 0) != 0) cannot("it is antialiased");
+  ctx.remove_attribute("antialias");
+  ctx.remove_attribute("keep_aspect_ratio_policy");  // of sizes
+  ctx.node().op_type = "Upsample";
+  if (ctx.opset() >= 9) return;
+  ir::Attribute scales_attribute;
+  scales_attribute.name = "scales";
+  scales_attribute.kind = ir::AttributeKind::floats;
+  scales_attribute.floats = std::move(factors);
+  ctx.node().attributes.push_back(std::move(scales_attribute));
+  keep_inputs(ctx, 1);
 }
 
 void roi_align(DowngradeContext& ctx) {
@@ -384,6 +404,10 @@ void reshape(DowngradeContext& ctx) {
       cannot("its shape has a 0 that is meant");
   }
   ctx.remove_attribute("allowzero");
+  if (ctx.since() >= 5) return;
+  std::vector<int64_t> sizes = integers(ctx, 1, "shape");
+  keep_inputs(ctx, 1);
+  ctx.set_attribute("shape", std::move(sizes));
 }
 
 void top_k(DowngradeContext& ctx) {
@@ -631,12 +655,13 @@ constexpr LateValue late_values[] = {
 }  // namespace
 
 DowngradeContext::DowngradeContext(ir::Node& node, const schema::Signature* older,
-                                   const Services& services)
+                                   int64_t opset, const Services& services)
     : UpgradeContext(node, older != nullptr ? older->since : 0,
                      older != nullptr ? older : schema::newest(node.domain, node.op_type),
                      services),
       node_(node),
       newest_(schema::newest(node.domain, node.op_type)),
+      opset_(opset),
       services_(services) {}
 
 const ops::Dims* DowngradeContext::elements(size_t input) const {

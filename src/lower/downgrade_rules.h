@@ -18,7 +18,10 @@ struct CannotSay {
 class DowngradeContext : public ops::UpgradeContext {
  public:
   // `older`: null where there is none. All are borrowed.
-  DowngradeContext(ir::Node& node, const schema::Signature* older, const Services& services);
+  DowngradeContext(ir::Node& node, const schema::Signature* older, int64_t opset,
+                   const Services& services);
+
+  int64_t opset() const { return opset_; }  // to carry it down to
 
   ops::NodeView newest() const { return {node_, newest_}; }  // getters with the newest defaults
   // The elements of an input as far as they are known, as expressions; null where they are not.
@@ -27,6 +30,7 @@ class DowngradeContext : public ops::UpgradeContext {
  private:
   const ir::Node& node_;
   const schema::Signature* newest_;
+  int64_t opset_;
   const Services& services_;
 };
 

@@ -138,11 +138,6 @@ def test_types_by_other_names(sardonyx, tmp_path, text, wrong, right):
     assert f"the type '{wrong}' is written '{right}' here" in message
 
 
-def test_opsets_are_not_lowered(sardonyx, save, tmp_path):
-    model = save(f"{HEAD} g (float[2] x) => (float[2] y) {{ y = Relu (x) }}")
-    sardonyx.fails(BAD_INPUT, "convert", model, tmp_path / "old.onnx", "--opset", "13", mentions=["17", "not down to 13"])
-
-
 def test_bodies_are_explained(sardonyx, save):
     model = save(f"{HEAD} g (bool c, float[n] x) => (float[n] y) {{ y = If (c) < then_branch = t () => (float[n] a) "
                  "{ s = Relu (x)  a = Sqrt (s) }, else_branch = e () => (float[n] b) { b = Neg (x) } > }")

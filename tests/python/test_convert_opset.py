@@ -85,12 +85,84 @@ def test_other_domains_get_the_least_that_suffices(sardonyx, tmp_path):
 
 
 def test_an_opset_that_cannot_say_it_is_refused(sardonyx, tmp_path):
-    node = helper.make_node("ReduceMean", ["x"], ["y"], axes=[1])
-    onnx.save(model_of([node], [("x", FLOAT, [1, 2])], [("y", FLOAT, [1, 1])], 11), tmp_path / "m.onnx")
+    node = helper.make_node("Einsum", ["x"], ["y"], equation="ij->ji")
+    onnx.save(model_of([node], [("x", FLOAT, [1, 2])], [("y", FLOAT, [2, 1])], 12), tmp_path / "m.onnx")
     paths = tmp_path / "m.onnx", tmp_path / "n.onnx"
-    sardonyx.fails(6, "convert", *paths, "--opset", 17, mentions=["ReduceMean", "opset 18 is the least"])
-    sardonyx.fails(6, "convert", *paths, "--opset", 9, mentions=["must be in [11, 28]"])
+    sardonyx.fails(6, "convert", *paths, "--opset", 11, mentions=["Einsum", "no such operator", "opset 12 is the least"])
+    sardonyx.fails(6, "convert", *paths, "--opset", 29, mentions=["must be in [1, 28]"])
+    node = helper.make_node("ReduceLogSumExp", ["x", "axes"], ["y"])
+    onnx.save(model_of([node], [("x", FLOAT, [1, 2]), ("axes", TensorProto.INT64, [1])], [("y", FLOAT, [None, None])], 18), paths[0])
+    sardonyx.fails(6, "convert", *paths, "--opset", 13,
+                   mentions=["ReduceLogSumExp making 'y'", "of the ReduceMax that it takes, its input 'axes' must be constant", "opset 18"])
     assert not paths[1].exists()
+
+
+@pytest.mark.parametrize("opset", [9, 11, 12, 13, 17])
+@pytest.mark.parametrize("node, constants", [
+    (helper.make_node("Softmax", ["x"], ["y"], axis=1), {}),
+    (helper.make_node("Clip", ["x", "a", "b"], ["y"]), {"a": numpy.float32(-1), "b": numpy.float32(1.5)}),
+    (helper.make_node("Pad", ["x", "a", "b", "c"], ["y"]),
+     {"a": numpy.array([1, 0, 0, 2]), "b": numpy.float32(7), "c": numpy.array([-1, 2])}),
+    (helper.make_node("Slice", ["x", "a", "b", "c"], ["y"]), {"a": numpy.array([1]), "b": numpy.array([3]), "c": numpy.array([-1])}),
+    (helper.make_node("ReduceMean", ["x", "a"], ["y"]), {"a": numpy.array([2, -1])}),
+    (helper.make_node("ReduceMean", ["x"], ["y"], noop_with_empty_axes=1), {}),
+    (helper.make_node("Split", ["x"], ["y", "z"], axis=-1, num_outputs=2), {}),
+    (helper.make_node("Shape", ["x"], ["y"], start=1, end=-1), {}),
+    (helper.make_node("Resize", ["x", "", "a"], ["y"], axes=[3, 2], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+     {"a": numpy.array([2, 3], numpy.float32)}),
+    (helper.make_node("TopK", ["x", "a"], ["y", "z"]), {"a": numpy.array([2])}),
+    (helper.make_node("Gelu", ["x"], ["y"]), {}),
+    (helper.make_node("LayerNormalization", ["x", "a"], ["y"]), {"a": numpy.arange(4, dtype=numpy.float32)}),
+    (helper.make_node("GroupNormalization", ["x", "a", "b"], ["y"], num_groups=1),
+     {"a": numpy.array([2, 3], numpy.float32), "b": numpy.array([1, -1], numpy.float32)}),
+])
+def test_nodes_keep_their_meaning_in_older_opsets(sardonyx, tmp_path, node, constants, opset):
+    kind = TensorProto.INT64 if node.op_type == "Shape" else FLOAT
+    rank = 1 if node.op_type == "Shape" else 4
+    made = [(name, TensorProto.INT64 if node.op_type == "TopK" and name == "z" else kind, [None] * rank) for name in node.output]
+    model = model_of([node], [("x", FLOAT, [1, 2, 3, 4])], made, 21, initializers=constants.items())
+    new = convert(sardonyx, tmp_path, model, opset)
+    for was, now in zip(outputs(model, {"x": X}), outputs(new, {"x": X})):
+        numpy.testing.assert_allclose(now, was, rtol=1e-5, atol=1e-5)
+
+
+def test_subgraphs_are_converted_down(sardonyx, tmp_path):
+    """Constants of the graph around them, and integers, which constants are not before opset 9."""
+    branches = [helper.make_graph([helper.make_node("Constant", [], [f"{name}_axes"], value_ints=[0]),
+                                   helper.make_node("Squeeze", ["x", axes], [f"{name}_"]),
+                                   helper.make_node("Gather", [f"{name}_", f"{name}_axes"], [name])], name, [],
+                                  [helper.make_tensor_value_info(name, FLOAT, [1])])
+                for name, axes in (("p", "p_axes"), ("q", "outer"))]
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    model = model_of([node], [("c", TensorProto.BOOL, []), ("x", FLOAT, [1, 2])], [("y", FLOAT, [1])], 21,
+                     initializers=[("outer", numpy.array([0]))])
+    for opset in (8, 11, 13):
+        new = convert(sardonyx, tmp_path, model, opset)
+        assert ("outer" in {tensor.name for tensor in new.graph.initializer}) == (opset == 13)
+        for chosen in (True, False):
+            feeds = {"c": numpy.array(chosen), "x": numpy.array([[3, 4]], numpy.float32)}
+            assert outputs(new, feeds)[0].tolist() == [3]
+
+
+def test_the_ir_version_is_that_of_the_opset(sardonyx, tmp_path):
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = model_of([node], [("x", FLOAT, [1, 2])], [("y", FLOAT, [1, 3])], 21, initializers=[("w", numpy.ones((2, 3), numpy.float32))])
+    model.ir_version = 10
+    for opset, ir_version in ((20, 9), (13, 7), (11, 6), (9, 4), (8, 3)):
+        new = convert(sardonyx, tmp_path, model, opset)
+        assert new.ir_version == ir_version
+        # Up to IR version 3 initializers are inputs, too.
+        assert [info.name for info in new.graph.input] == (["x", "w"] if ir_version == 3 else ["x"])
+        assert outputs(new, {"x": numpy.ones((1, 2), numpy.float32)})[0].tolist() == [[2, 2, 2]]
+
+
+def test_initializers_that_are_inputs_become_attributes(sardonyx, tmp_path):
+    node = helper.make_node("Upsample", ["x", "s"], ["y"])
+    model = model_of([node], [("x", FLOAT, [1, 2, 3, 4]), ("s", FLOAT, [4])], [("y", FLOAT, [1, 2, 6, 8])], 9,
+                     initializers=[("s", numpy.array([1, 1, 2, 2], numpy.float32))])
+    new = convert(sardonyx, tmp_path, model, 8)
+    assert [node.op_type for node in new.graph.node] == ["Upsample"] and [info.name for info in new.graph.input] == ["x"]
+    numpy.testing.assert_allclose(outputs(new, {"x": X})[0], outputs(model, {"x": X})[0])
 
 
 def test_broken_models_are_refused(sardonyx, tmp_path):
