@@ -43,12 +43,12 @@ struct ConvertCommand {
 void add_convert(const Options& app, Action& action) {
   auto command = std::make_shared<ConvertCommand>();
   const Options convert = app.add_command(
-      "convert", "Write a model in another form, in a newer opset, or with its weights elsewhere");
+      "convert", "Write a model in another form, in another opset, or with its weights elsewhere");
   add_model_argument(convert, "MODEL", command->model, "The model, in any form");
   add_saving_options(convert, command->saving);
   const auto opset = convert
                          .add_option("--opset", command->upgrade.opset,
-                                     "Upgrade every node to this version of ai.onnx")
+                                     "Bring every node to this version of ai.onnx, newer or older")
                          .check(whole_number(1))
                          .type_name("N");
   convert

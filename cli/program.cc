@@ -59,7 +59,7 @@ constexpr Example example_lines[] = {
     {"infer model.onnx -o typed.onnx", "type and shape of every value"},
     {"check model.onnx --strict", "what is wrong with it"},
     {"profile model.onnx --html profile.html", "where its time goes"},
-    {"convert old.onnx new.onnx --opset 21", "the same model in a newer opset"},
+    {"convert old.onnx new.onnx --opset 21", "the same model in another opset"},
     {"make-trainable model.onnx -o t.onnx", "a training model of it"},
     {"train t.onnx --data d.npz -o new.onnx", "train it"},
 };

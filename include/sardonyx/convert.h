@@ -17,12 +17,15 @@ struct ConvertOptions {
   int64_t memory_limit = 0;
 };
 
-// The model with every node in the form that `opset` of ai.onnx and the least sufficient versions
-// of the standard's other domains have: the same rules that carry old nodes up before a run
-// (docs/upgrades.md). Functions of the model are inlined, declared types of inner values are
-// dropped; external data is loaded and becomes data of the model. Throws Error: (invalid_model)
-// where the model cannot run, (unreadable) for external data, (bad_input) where `opset` is below
-// the model's own, or cannot say what some node means; the message then names the least that can.
+// The model with every node in the form that `opset` of ai.onnx, newer or older than the model's,
+// and the least sufficient versions of the standard's other domains have: the same rules that carry
+// old nodes up before a run, and their inverses (docs/upgrades.md). Both models give the same
+// outputs. Functions of the model are inlined, declared types of inner values are dropped; external
+// data is loaded and becomes data of the model. An older opset brings its IR version along; inputs
+// with initializers are taken to keep those where the older opset needs a constant, and are no
+// inputs any more. Throws Error: (invalid_model) where the model cannot run, (unreadable) for
+// external data, (bad_input) where `opset` cannot say what some node means; the message then names
+// the least that can.
 Model convert_version(const Model& model, const ConvertOptions& options = {});
 
 // The model with its calls of functions of its own replaced by their bodies, and without those

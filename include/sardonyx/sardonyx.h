@@ -493,8 +493,8 @@ SARDONYX_API sardonyx_status* sardonyx_model_initializer(const sardonyx_model* m
 
 /* --- Models made of others: each call makes a new one, which shares the weights ------------- */
 
-/* Every node upgraded to version `opset` of ai.onnx; 0: the newest. `assume_inference` as for
- * sessions. */
+/* Every node in the form of version `opset` of ai.onnx, newer or older; 0: the newest.
+ * `assume_inference` as for sessions. */
 SARDONYX_API sardonyx_status* sardonyx_model_convert(const sardonyx_model* model, int64_t opset,
                                                      int assume_inference,
                                                      sardonyx_model** converted);

@@ -144,8 +144,8 @@ def check(model: ModelSource, *, profile: str = "standard", full: bool = False, 
 
 
 def convert_version(model: ModelSource, opset: int = 0, *, assume_inference: bool = False) -> Any:
-    """With every node in the form of version `opset` of ai.onnx, 0 for the newest. Functions are inlined; external data is
-    loaded and becomes data of the model. Raises BadInputError where `opset` is below what some node needs, which it names."""
+    """With every node in the form of version `opset` of ai.onnx, newer or older; 0 for the newest. Functions are inlined; external data is
+    loaded and becomes data of the model. Raises BadInputError where `opset` cannot say what some node means; it names the least that can."""
     opened = model if isinstance(model, Model) else Model(model, warn=_quiet)
     return given_back(model, _made(_core.convert_version(opened._held, opset, assume_inference), opened))
 

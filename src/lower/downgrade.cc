@@ -120,7 +120,9 @@ void trim(std::vector<std::string>& names) {
 // The version of a node's operator; null where the opset has none that is the standard's.
 const schema::Signature* bound_to(const ir::Node& node, int64_t opset) {
   const schema::Signature* bound = schema::find(node.domain, node.op_type, opset);
-  return bound == nullptr || bound->deprecated || bound->extra ? nullptr : bound;
+  if (bound == nullptr || bound->deprecated) return nullptr;
+  const bool is_newest = bound == schema::newest(node.domain, node.op_type);
+  return bound->extra && !is_newest ? nullptr : bound;
 }
 
 class Downgrading {
@@ -257,7 +259,9 @@ class Downgrading {
     const bool is_concerned =
         (opset_ < 8 && std::ranges::find(of_many, node.op_type) != of_many.end()) ||
         (opset_ < 7 && std::ranges::find(of_two, node.op_type) != of_two.end());
-    if (!is_concerned) return {};
+    if (opset_ < 7 && node.op_type == "Gemm" && node.find("broadcast") == nullptr)
+      return "what it adds must have the shape of its output there";
+    if (!is_concerned || node.inputs.empty()) return {};
     const ops::ValueFacts* first = place.scope.find(node.inputs[0]);
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       const ops::ValueFacts* known = place.scope.find(node.inputs[i]);
@@ -305,7 +309,8 @@ class Downgrading {
       return cannot.reason;
     }
     const bool is_same = changed.op_type == node.op_type;
-    if (!context.dropped() && bound == nullptr && is_same) return "nothing else there does its work";
+    if (!context.dropped() && bound == nullptr && is_same)
+      return "nothing else there does its work";
     std::vector<ir::Node> before = context.take_before(), after = context.take_after();
     // An operator that the newest opset no longer has is one of the older version, too.
     const schema::Signature* newest = schema::newest("", changed.op_type);
@@ -357,9 +362,8 @@ class Downgrading {
     const auto inside = [&](std::shared_ptr<const ir::Graph>& held) {
       infer::Scope scope(&place.scope);
       if (const auto found = scopes_.extract(held.get()); !found.empty()) {
-        found.mapped()->for_each_here([&](std::string_view name, const ops::ValueFacts& known) {
-          scope.set(name, known);
-        });
+        found.mapped()->for_each_here(
+            [&](std::string_view name, const ops::ValueFacts& known) { scope.set(name, known); });
       } else {
         infer::enter(*held, scope, inference_);
       }
@@ -380,11 +384,11 @@ class Downgrading {
          ++version) {
       if (can_say(node, version, place)) least = version;
     }
-    fail_at(ir::identify(*at_), ErrorCode::bad_input, "cannot be said in opset {}: {}{}; {}", opset_,
-            node.op_type == at_->op_type ? "" : fmt::format("of the {} that it takes, ", node.op_type),
-            reason,
-            least > 0 ? fmt::format("opset {} is the least that can say it", least)
-                      : "no opset can");
+    fail_at(
+        ir::identify(*at_), ErrorCode::bad_input, "cannot be said in opset {}: {}{}; {}", opset_,
+        node.op_type == at_->op_type ? "" : fmt::format("of the {} that it takes, ", node.op_type),
+        reason,
+        least > 0 ? fmt::format("opset {} is the least that can say it", least) : "no opset can");
   }
 
   // Whether another opset has a form for the node, but for what its helpers need.
@@ -474,8 +478,8 @@ std::string obstacle(const ir::Node& node, int64_t version) {
   const schema::Signature* bound = schema::find(node.domain, node.op_type, version);
   if (bound == nullptr) return "that has no such operator";
   if (bound->deprecated) return "there the operator is deprecated";
-  if (bound->extra && node.domain.empty()) return "that has no such operator";
   if (bound == schema::newest(node.domain, node.op_type)) return {};
+  if (bound->extra && node.domain.empty()) return "that has no such operator";
   if (std::string reason = misfit(node, *bound); !reason.empty()) return reason;
   if (!means_the_same(node, *bound)) return "the same node means something else there";
   return {};

@@ -31,7 +31,8 @@ void keep_inputs(DowngradeContext& ctx, size_t count) {
 // The elements of an input that the older version has as an attribute.
 std::vector<int64_t> integers(DowngradeContext& ctx, size_t input, std::string_view name) {
   const Tensor* tensor = ctx.constant(input);
-  if (tensor == nullptr) cannot("its input '{}' must be constant, since it is an attribute there", name);
+  if (tensor == nullptr)
+    cannot("its input '{}' must be constant, since it is an attribute there", name);
   std::vector<int64_t> list(static_cast<size_t>(tensor->size()));
   if (tensor->element_type() == ElementType::int64) {
     std::ranges::copy(tensor->elements<int64_t>(), list.begin());
@@ -45,7 +46,8 @@ std::vector<int64_t> integers(DowngradeContext& ctx, size_t input, std::string_v
 
 float number(DowngradeContext& ctx, size_t input, std::string_view name) {
   const Tensor* tensor = ctx.constant(input);
-  if (tensor == nullptr) cannot("its input '{}' must be constant, since it is an attribute there", name);
+  if (tensor == nullptr)
+    cannot("its input '{}' must be constant, since it is an attribute there", name);
   if (tensor->size() != 1) cannot("its input '{}' must be a single number", name);
   switch (tensor->element_type()) {
     case ElementType::float32: return tensor->elements<float>()[0];
@@ -195,8 +197,8 @@ void clip(DowngradeContext& ctx) {
 void dropout(DowngradeContext& ctx) {
   if (ctx.has_input(2)) {
     const Tensor* training = ctx.constant(2);
-    if (training == nullptr || training->element_type() != ElementType::boolean || training->size() != 1 ||
-        training->elements<bool>()[0])
+    if (training == nullptr || training->element_type() != ElementType::boolean ||
+        training->size() != 1 || training->elements<bool>()[0])
       cannot("it may be training, which it cannot say there");
   }
   if (ctx.has_output(1) && ctx.since() < 10) cannot("its mask is no boolean there");
@@ -256,7 +258,13 @@ void constant(DowngradeContext& ctx) {
 }
 
 void gemm(DowngradeContext& ctx) {
-  if (!ctx.has_input(2)) ctx.set_input(2, ctx.scalar_like(0, 0, "no_c"));
+  if (ctx.since() >= 7) {
+    if (!ctx.has_input(2)) ctx.set_input(2, ctx.scalar_like(0, 0, "no_c"));
+    return;
+  }
+  // Up to opset 6 an attribute says that C is a row for all.
+  if (!ctx.has_input(2) || ctx.rank(2) != 1) cannot("what it adds must be a row there");
+  ctx.set_attribute("broadcast", int64_t{1});
 }
 
 // Up to opset 12 all axes from `axis` on are one.
@@ -273,7 +281,8 @@ void softmax(DowngradeContext& ctx) {
   std::vector<int64_t> order;
   for (int64_t k = 0; k < rank; ++k) order.push_back(k);
   std::swap(order[static_cast<size_t>(at)], order.back());
-  ctx.set_input(0, ctx.before("Transpose", {ctx.node().inputs[0]}, {ints_attribute("perm", order)}));
+  ctx.set_input(0,
+                ctx.before("Transpose", {ctx.node().inputs[0]}, {ints_attribute("perm", order)}));
   ctx.set_attribute("axis", rank - 1);
   std::string result;
   const std::string turned = ctx.detach_output(0, &result);
@@ -309,8 +318,8 @@ void resize(DowngradeContext& ctx) {
       }
       return all;
     };
-    if (ctx.has_input(roi) && view.attr_string("coordinate_transformation_mode") ==
-                                  "tf_crop_and_resize")
+    if (ctx.has_input(roi) &&
+        view.attr_string("coordinate_transformation_mode") == "tf_crop_and_resize")
       cannot("it has no attribute 'axes' there");
     if (ctx.has_input(sizes)) {
       std::vector<int64_t> all;
@@ -324,8 +333,8 @@ void resize(DowngradeContext& ctx) {
       const Tensor* given = ctx.constant(scales);
       if (given == nullptr || given->element_type() != ElementType::float32)
         cannot("its input 'scales' must be constant, since it has no attribute 'axes' there");
-      factors = spread(std::vector<float>(static_cast<size_t>(rank), 1.0F),
-                       given->elements<float>());
+      factors =
+          spread(std::vector<float>(static_cast<size_t>(rank), 1.0F), given->elements<float>());
       ctx.set_input(scales, ctx.constant(Tensor::of<float>(factors, {rank}), "scales"));
     }
     ctx.remove_attribute("axes");
@@ -342,16 +351,16 @@ void resize(DowngradeContext& ctx) {
   if (coordinates != "asymmetric")
     cannot("its coordinates are {} and not asymmetric, as all are there", coordinates);
   if (mode == "nearest" && view.attr_string("nearest_mode") != "floor")
-    cannot("its nearest_mode is {} and not floor, as it is there", view.attr_string("nearest_mode"));
+    cannot("its nearest_mode is {} and not floor, as it is there",
+           view.attr_string("nearest_mode"));
   if (mode == "cubic") cannot("its mode is cubic, which is not known there");
   if (ctx.has_input(sizes)) cannot("it is told sizes rather than scales");
   const std::string by = ctx.node().inputs[scales];
   const Tensor* given = ctx.constant(scales);
   keep_inputs(ctx, 1);
   ctx.set_input(1, by);
-  for (const std::string_view name :
-       {"coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
-        "extrapolation_value"})
+  for (const std::string_view name : {"coordinate_transformation_mode", "nearest_mode",
+                                      "cubic_coeff_a", "exclude_outside", "extrapolation_value"})
     ctx.remove_attribute(name);
   if (ctx.since() >= 10) return;
   // Upsample, which makes nothing smaller.
@@ -548,8 +557,8 @@ void rms_normalization(DowngradeContext& ctx) {
   const std::string axes =
       ctx.constant_ints(axes_from(ctx, ctx.newest().attr_int("axis", -1)), "axes");
   const std::string mean = ctx.before("ReduceMean", {ctx.before("Mul", {of.x, of.x}), axes});
-  become_scaled(ctx, of, ctx.before("Div", {of.x, deviation(ctx, of, mean)}),
-                ctx.node().inputs[1], "");
+  become_scaled(ctx, of, ctx.before("Div", {of.x, deviation(ctx, of, mean)}), ctx.node().inputs[1],
+                "");
 }
 
 void group_normalization(DowngradeContext& ctx) {
@@ -559,9 +568,9 @@ void group_normalization(DowngradeContext& ctx) {
   const std::string groups =
       ctx.constant_ints({0, ctx.newest().attr_int("num_groups"), -1}, "groups");
   const std::string grouped = ctx.before("Reshape", {of.x, groups});
-  const std::string normal = ctx.before(
-      "Reshape", {standardized(ctx, of, grouped, ctx.constant_ints({2}, "axes")).normal,
-                  ctx.before("Shape", {of.x})});
+  const std::string normal =
+      ctx.before("Reshape", {standardized(ctx, of, grouped, ctx.constant_ints({2}, "axes")).normal,
+                             ctx.before("Shape", {of.x})});
   std::vector<int64_t> spread;  // channels, then an axis of size 1 for each of the others
   for (int64_t k = 1; k < rank - 1; ++k) spread.push_back(k);
   const auto by_channel = [&](size_t i) {
@@ -580,11 +589,9 @@ void gelu(DowngradeContext& ctx) {
     const std::string cube = ctx.before("Mul", {ctx.before("Mul", {x, x}), x});
     const std::string bent = ctx.before("Mul", {cube, ctx.scalar_like(0.044715F, 0)});
     const std::string sum = ctx.before("Add", {x, bent});
-    inner = ctx.before(
-        "Tanh", {ctx.before("Mul", {sum, ctx.scalar_like(0.7978845608028654F, 0)})});
+    inner = ctx.before("Tanh", {ctx.before("Mul", {sum, ctx.scalar_like(0.7978845608028654F, 0)})});
   } else {
-    inner = ctx.before(
-        "Erf", {ctx.before("Mul", {x, ctx.scalar_like(0.7071067811865476F, 0)})});
+    inner = ctx.before("Erf", {ctx.before("Mul", {x, ctx.scalar_like(0.7071067811865476F, 0)})});
   }
   ctx.after("Mul", {half, ctx.before("Add", {inner, ctx.scalar_like(1, 0)})}, y);
   ctx.drop_node();
@@ -654,8 +661,8 @@ constexpr LateValue late_values[] = {
 
 }  // namespace
 
-DowngradeContext::DowngradeContext(ir::Node& node, const schema::Signature* older,
-                                   int64_t opset, const Services& services)
+DowngradeContext::DowngradeContext(ir::Node& node, const schema::Signature* older, int64_t opset,
+                                   const Services& services)
     : UpgradeContext(node, older != nullptr ? older->since : 0,
                      older != nullptr ? older : schema::newest(node.domain, node.op_type),
                      services),

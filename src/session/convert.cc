@@ -135,8 +135,8 @@ void import_versions(ir::Model& model, const std::vector<const ir::Node*>& nodes
 // model; its own where that is less.
 void fit_ir_version(ir::Model& model, int64_t own) {
   for (const ir::OperatorSetId& import : model.opset_imports) {
-    model.ir_version = std::max<int64_t>(model.ir_version.value_or(0),
-                                         schema::ir_version_for_opset(import.domain, import.version));
+    model.ir_version = std::max<int64_t>(
+        model.ir_version.value_or(0), schema::ir_version_for_opset(import.domain, import.version));
   }
   if (own >= 3) model.ir_version = std::min(*model.ir_version, own);
   // Up to IR version 3 initializers are inputs, too.

@@ -64,7 +64,7 @@ TEST(Check, ListsItsRules) {
   EXPECT_FALSE(found->title.empty());
 }
 
-TEST(Convert, CarriesModelsUp) {
+TEST(Convert, CarriesModelsUpAndDown) {
   const Model old = Model::from_text(
       "<ir_version: 3, opset_import: [\"\": 7]> g (float[2,3] x) => (float[2,3] y) "
       "{ y = Upsample <scales = [1.0, 1.0]> (x) }");
@@ -73,7 +73,13 @@ TEST(Convert, CarriesModelsUp) {
   EXPECT_NE(current.graph().nodes()[0].op_type(), "Upsample");
   EXPECT_FALSE(check_model(current).has_errors());
   EXPECT_EQ(old.opset(), 7);
-  expect_error(ErrorCode::bad_input, "not down", [&] { convert_version(current, {.opset = 9}); });
+  const Model back = convert_version(current, {.opset = 7});
+  EXPECT_EQ(back.opset(), 7);
+  EXPECT_EQ(back.ir_version(), 3);
+  EXPECT_EQ(back.graph().nodes()[0].op_type(), "Upsample");
+  EXPECT_FALSE(check_model(back).has_errors());
+  expect_error(ErrorCode::bad_input, "opset 7 is the least",
+               [&] { convert_version(current, {.opset = 6}); });
   expect_error(ErrorCode::bad_input, "opset", [&] { convert_version(old, {.opset = 100'000}); });
   expect_error(ErrorCode::out_of_memory, "ConvertOptions::memory_limit",
                [&] { convert_version(old, {.memory_limit = 10}); });
