@@ -46,7 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         wire::read_model(Bytes(nullptr, reinterpret_cast<const std::byte*>(data), size));
     wire::ExternalData external(folder(), {.trusted_folder = {}, .verify_checksums = true});
     wire::bring_in(model, external, [](const ir::TensorProto& tensor) {
-      for (const char c : tensor.raw_data.text()) require(c == mark, "bytes of a file inside the folder");
+      for (const char c : tensor.raw_data.text())
+        require(c == mark, "bytes of a file inside the folder");
     });
   } catch (const Error&) {
   }
