@@ -10,23 +10,26 @@
 #include <utility>
 #include <vector>
 
+#include "lower/downgrade_support.h"
 #include "sardonyx/value.h"
 
 namespace sardonyx::lower {
+
+void keep_inputs(DowngradeContext& ctx, size_t count) {
+  if (ctx.node().inputs.size() > count) ctx.node().inputs.resize(count);
+}
+
+int64_t rank_of(DowngradeContext& ctx, size_t input) {
+  const auto rank = ctx.rank(input);
+  if (!rank) cannot("that takes a rank of its input '{}' that is known", ctx.node().inputs[input]);
+  return *rank;
+}
+
 namespace {
 
 using ops::float_attribute;
 using ops::int_attribute;
 using ops::ints_attribute;
-
-template <class... Args>
-[[noreturn]] void cannot(fmt::format_string<Args...> format, Args&&... args) {
-  throw CannotSay{fmt::format(format, std::forward<Args>(args)...)};
-}
-
-void keep_inputs(DowngradeContext& ctx, size_t count) {
-  if (ctx.node().inputs.size() > count) ctx.node().inputs.resize(count);
-}
 
 // The elements of an input that the older version has as an attribute.
 std::vector<int64_t> integers(DowngradeContext& ctx, size_t input, std::string_view name) {
@@ -59,12 +62,6 @@ float number(DowngradeContext& ctx, size_t input, std::string_view name) {
     }
     default: cannot("its input '{}' is neither float32 nor float64", name);
   }
-}
-
-int64_t rank_of(DowngradeContext& ctx, size_t input) {
-  const auto rank = ctx.rank(input);
-  if (!rank) cannot("that takes a rank of its input '{}' that is known", ctx.node().inputs[input]);
-  return *rank;
 }
 
 // Axes from the end are new in opset 11.
@@ -603,6 +600,7 @@ struct Entry {
 };
 
 constexpr Entry rules[] = {
+    {"Attention", attention_down},
     {"AveragePool", pool},
     {"Cast", cast},
     {"CastLike", cast_like},
@@ -636,12 +634,14 @@ constexpr Entry rules[] = {
     {"Reshape", reshape},
     {"Resize", resize},
     {"RoiAlign", roi_align},
+    {"RotaryEmbedding", rotary_embedding_down},
     {"Shape", shape},
     {"Slice", slice},
     {"Softmax", softmax},
     {"Split", split},
     {"Squeeze", squeeze},
     {"TopK", top_k},
+    {"Trilu", trilu_down},
     {"Unsqueeze", unsqueeze},
 };
 

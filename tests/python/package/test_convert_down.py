@@ -25,9 +25,11 @@ def same(made, expected):
         return False
     if made.dtype.kind in "OUSbiu":
         return bool((made == expected).all())
+    # The nodes that stand for one of bfloat16 round what they pass on.
+    tolerance = 2e-2 if made.dtype.name == "bfloat16" else 1e-3
     if made.dtype.kind != "c":
         made, expected = made.astype(numpy.float64), expected.astype(numpy.float64)
-    return numpy.allclose(made, expected, rtol=1e-3, atol=1e-4, equal_nan=True)
+    return numpy.allclose(made, expected, rtol=tolerance, atol=tolerance / 10, equal_nan=True)
 
 
 def cases():
@@ -81,7 +83,7 @@ def test_every_case_of_the_suite(constants):
     assert not wrong
     assert converted > (7000 if constants else 6000)
     # What an older opset says in other words, or by the nodes that do its work.
-    carried = {"test_batchnorm_example", "test_castlike_FLOAT_to_DOUBLE", "test_gelu_tanh_1", "test_group_normalization_example",
-               "test_hardswish", "test_layer_normalization_4d_axis1", "test_mish", "test_softmax_axis_0", "test_swish"}
+    carried = {"test_attention_4d_gqa_with_past_and_present", "test_batchnorm_example", "test_castlike_FLOAT_to_DOUBLE", "test_gelu_tanh_1", "test_group_normalization_example",
+               "test_hardswish", "test_layer_normalization_4d_axis1", "test_mish", "test_rotary_embedding", "test_softmax_axis_0", "test_swish", "test_tril"}
     assert carried <= {case.name for case in cases()}
     assert not carried & {name for name, opset in refused if opset >= 13}
