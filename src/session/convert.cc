@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/fail.h"
@@ -165,6 +166,25 @@ void fit_ir_version(ir::Model& model, int64_t own) {
   std::ranges::move(added, std::back_inserter(model.graph->inputs));
 }
 
+// Nodes that stand for one have its name, by which other readers tell nodes apart: all but the
+// first get a number.
+void tell_names_apart(ir::Graph& graph) {
+  std::unordered_map<std::string, int64_t> numbers;  // the next of each name
+  for_each_graph(graph, [&](ir::Graph& inside) {
+    for (ir::Node& node : inside.nodes) {
+      if (node.name.empty()) continue;
+      const auto [at, is_new] = numbers.try_emplace(node.name, 1);
+      if (is_new) continue;
+      int64_t& number = at->second;  // stays where it is while others come
+      std::string name;
+      do {
+        name = fmt::format("{}__{}", node.name, number++);
+      } while (!numbers.try_emplace(name, 1).second);
+      node.name = std::move(name);
+    }
+  });
+}
+
 std::vector<const ir::Node*> nodes_of(ir::Model& model) {
   std::vector<const ir::Node*> nodes;
   for_each_graph(*model.graph, [&](ir::Graph& graph) {
@@ -210,6 +230,7 @@ ir::Model converted(const Model& given, const ConvertOptions& options) {
   if (is_older) model.ir_version.reset();
   import_versions(model, nodes, target);
   if (is_older) fit_ir_version(model, own_ir_version);
+  tell_names_apart(*model.graph);
   charge_memory(wire::memory_of(model));
   return model;
 }

@@ -156,6 +156,21 @@ def test_the_ir_version_is_that_of_the_opset(sardonyx, tmp_path):
         assert outputs(new, {"x": numpy.ones((1, 2), numpy.float32)})[0].tolist() == [[2, 2, 2]]
 
 
+@pytest.mark.parametrize("opset", [11, 21])
+def test_names_of_nodes_differ(sardonyx, tmp_path, opset):
+    """What stands for a node has its name, and other readers want names that differ."""
+    nodes = [helper.make_node("Gelu", ["x"], ["h"], name="node"), helper.make_node("LayerNormalization", ["h", "a"], ["y"], name="same"),
+             helper.make_node("HardSwish", ["h"], ["z"], name="same")]
+    model = model_of(nodes, [("x", FLOAT, [1, 2, 3, 4])], [("y", FLOAT, [None] * 4), ("z", FLOAT, [None] * 4)], 20,
+                     initializers=[("a", numpy.ones(4, numpy.float32))])
+    new = convert(sardonyx, tmp_path, model, opset)
+    names = [node.name for node in new.graph.node if node.name]
+    assert len(names) == len(set(names)) and "node" in names
+    model.graph.node[2].name = "other"
+    for was, now in zip(outputs(model, {"x": X}), outputs(new, {"x": X})):
+        numpy.testing.assert_allclose(now, was, rtol=1e-5, atol=1e-5)
+
+
 def test_initializers_that_are_inputs_become_attributes(sardonyx, tmp_path):
     node = helper.make_node("Upsample", ["x", "s"], ["y"])
     model = model_of([node], [("x", FLOAT, [1, 2, 3, 4]), ("s", FLOAT, [4])], [("y", FLOAT, [1, 2, 6, 8])], 9,
