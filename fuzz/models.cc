@@ -157,7 +157,7 @@ void run(const Model& model, bool plain, Random random) {
 
 Bytes bytes_of(const std::string& text) { return Bytes::copy_of(std::as_bytes(std::span(text))); }
 
-// Carried to an opset from its own on, a model can be written, read and run.
+// Carried to any opset, a model can be written, read and run.
 void try_convert(const Model& model, Random& random) {
   ConvertOptions options;
   options.opset = static_cast<int64_t>(below(random, newest_opset + 2));
