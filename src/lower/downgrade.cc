@@ -259,8 +259,15 @@ class Downgrading {
     const bool is_concerned =
         (opset_ < 8 && std::ranges::find(of_many, node.op_type) != of_many.end()) ||
         (opset_ < 7 && std::ranges::find(of_two, node.op_type) != of_two.end());
-    if (opset_ < 7 && node.op_type == "Gemm" && node.find("broadcast") == nullptr)
-      return "what it adds must have the shape of its output there";
+    if (opset_ < 7 && node.op_type == "Gemm" && node.find("broadcast") == nullptr) {
+      const ops::ValueFacts* added =
+          has_input(node, 2) ? place.scope.find(node.inputs[2]) : nullptr;
+      const ops::ValueFacts* made = place.scope.find(node.outputs[0]);
+      if (added == nullptr || made == nullptr || !added->type.shape ||
+          added->type.shape != made->type.shape)
+        return "what it adds must have the shape of its output there";
+      return {};
+    }
     if (!is_concerned || node.inputs.empty()) return {};
     const ops::ValueFacts* first = place.scope.find(node.inputs[0]);
     for (size_t i = 1; i < node.inputs.size(); ++i) {
