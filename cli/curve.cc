@@ -102,6 +102,23 @@ std::string curve_svg(const std::vector<Curve>& curves, const std::string& title
   return svg + "</svg>\n";
 }
 
+std::string curve_page(const std::string& svg, const std::string& title, const CurveTable& table) {
+  std::string page = fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{0}</title>\n"
+      "<style>body{{font:15px sans-serif;margin:1.5em auto;max-width:760px;padding:0 1em}}"
+      "svg{{max-width:100%;height:auto}}div{{overflow-x:auto}}table{{border-collapse:collapse}}"
+      "th,td{{text-align:right;padding:.25em .8em;border-bottom:1px solid #ddd;"
+      "font-variant-numeric:tabular-nums}}</style>\n<h1>{0}</h1>\n{1}<div><table>\n<tr>",
+      escaped(title), svg);
+  for (const std::string& head : table.heads) page += "<th>" + escaped(head);
+  for (const auto& row : table.rows) {
+    page += "\n<tr>";
+    for (const std::string& cell : row) page += "<td>" + escaped(cell);
+  }
+  return page + "\n</table></div>\n</html>\n";
+}
+
 void write_text(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) throw Error(ErrorCode::unreadable, "can't be written", path);

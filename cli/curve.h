@@ -1,4 +1,4 @@
-// The curve of a training as a image.
+// The curve of a training as an image or a page.
 #pragma once
 
 #include <string>
@@ -16,6 +16,13 @@ struct Curve {
 
 // An SVG of lines over steps. Points that are no finite numbers are left out.
 std::string curve_svg(const std::vector<Curve>& curves, const std::string& title);
+
+// A page of its own that has the drawing, and below it the numbers of each epoch.
+struct CurveTable {
+  std::vector<std::string> heads;
+  std::vector<std::vector<std::string>> rows;
+};
+std::string curve_page(const std::string& svg, const std::string& title, const CurveTable& table);
 
 // Writes a small file whole. Throws Error (unreadable).
 void write_text(const std::string& path, const std::string& text);

@@ -1,12 +1,16 @@
 // sardonyx make-trainable
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "arguments.h"
 #include "commands.h"
 #include "loading.h"
-#include "sardonyx/trainable.h"
+#include "sardonyx/training_artifacts.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -18,13 +22,47 @@ struct MakeTrainableCommand {
   std::string model, output, external_data;
   std::string loss = "softmax-cross-entropy", optimizer = "adam", schedule = "constant",
               precision = "float32";
-  std::vector<std::string> lora;
+  std::vector<std::string> lora, outputs;
+  std::vector<std::pair<std::string, Option>> of_models;  // what artifacts say themselves
   bool random_weights = false, as_json = false;
   int64_t ignored = 0;
   Option ignore;
   TrainableOptions options;
 
   int run() {
+    TrainableReport report;
+    const bool artifacts = std::filesystem::is_directory(model);
+    {
+      const Progress progress("making " + model + " trainable");
+      report = artifacts ? of_artifacts() : of_model();
+    }
+    if (as_json)
+      emit_json(to_json(report));
+    else
+      tell_written(output, text_of(report));
+    return ok;
+  }
+
+  TrainableReport of_artifacts() {
+    for (const auto& [name, option] : of_models) {
+      if (option.count() > 0)
+        throw UsageError(fmt::format(
+            "{} is for a model; '{}' is a folder of training artifacts, which say that themselves",
+            name, model));
+    }
+    loss = "that of the eval model", optimizer = "that of the optimizer model";
+    ArtifactOptions made;
+    made.outputs = outputs;
+    made.learning_rate = options.learning_rate;
+    return make_trainable(TrainingArtifacts::in(model), made, output, external_data);
+  }
+
+  TrainableReport of_model() {
+    if (outputs.size() > 1)
+      throw UsageError(
+          "--output-name: the loss is of one output; a folder of artifacts may have "
+          "several that inference is for");
+    if (!outputs.empty()) options.output = outputs[0];
     options.loss = loss_named(loss);
     options.optimizer = optimizer_named(optimizer);
     const int64_t warmup = options.schedule.warmup;
@@ -34,18 +72,9 @@ struct MakeTrainableCommand {
     for (const std::string& text : lora) options.lora.push_back(lora_named(text));
     if (random_weights) options.initial_weights = InitialWeights::random;
     if (ignore.count() > 0) options.ignore_index = ignored;
-    TrainableReport report;
-    {
-      const Progress progress("making " + model + " trainable");
-      LoadingOptions loading;
-      loading.model = model;
-      report = make_trainable(load_model(loading), options, output, external_data);
-    }
-    if (as_json)
-      emit_json(to_json(report));
-    else
-      tell_written(output, text_of(report));
-    return ok;
+    LoadingOptions loading;
+    loading.model = model;
+    return make_trainable(load_model(loading), options, output, external_data);
   }
 
   std::string text_of(const TrainableReport& report) const {
@@ -80,7 +109,10 @@ void add_loss_options(const Options& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
   make.add_option("--loss", command.loss, "The loss (softmax-cross-entropy)")
       .type_name("{softmax-cross-entropy,mse,l1,bce,bce-with-logits,huber}");
-  make.add_option("--output-name", o.output, "The output that the loss is of, if not the first")
+  make.add_option("--output-name", command.outputs,
+                  "The output that the loss is of, if not the first; of artifacts: a value that "
+                  "inference gives (may be repeated)")
+      .one_value_each()
       .type_name("NAME");
   make.add_option("--class-axis", o.class_axis, "Where softmax-cross-entropy has its classes")
       .check(whole_number())
@@ -156,7 +188,8 @@ void add_make_trainable(const Options& app, Action& action) {
   auto command = std::make_shared<MakeTrainableCommand>();
   const Options make = app.add_command(
       "make-trainable", "Make a training model, as the standard describes it, of any model");
-  add_model_argument(make, "MODEL", command->model, "The model, in any form");
+  add_model_argument(make, "MODEL", command->model,
+                     "The model, in any form; or a folder of ONNX Runtime's training artifacts");
   make.add_option("-o,--output", command->output, "The training model to write")
       .required()
       .check(output_file())
@@ -169,6 +202,14 @@ void add_make_trainable(const Options& app, Action& action) {
   add_weight_options(make, *command);
   add_cost_options(make, *command);
   make.add_flag("--json", command->as_json, "Print what was made as JSON");
+  for (const char* name :
+       {"--loss",       "--class-axis",   "--ignore-index", "--huber-delta", "--optimizer",
+        "--momentum",   "--nesterov",     "--beta1",        "--beta2",       "--smoothing",
+        "--epsilon",    "--weight-decay", "--schedule",     "--warmup",      "--clip-norm",
+        "--clip-value", "--accumulate",   "--precision",    "--loss-scale",  "--scale-growth",
+        "--recompute",  "--train",        "--freeze",       "--lora",        "--random-weights",
+        "--seed"})
+    command->of_models.emplace_back(name, make.option(name));
   make.on_chosen([command, &action] { action = [command] { return command->run(); }; });
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <span>
 
 #include "arguments.h"
@@ -147,11 +146,13 @@ void RunCommand::read_expected(const Loaded& loaded) {
     std::erase_if(expected_, [&](const NamedValue& value) {
       return has(loaded.session.inputs(), value.first) && !has(outputs, value.first);
     });
-    if (std::ranges::none_of(expected_, [&](const NamedValue& v) { return has(outputs, v.first); }))
-      fail_at(expect, ErrorCode::bad_input,
-              "has no value of a name that the run gives; the model's outputs are: {}",
-              fmt::join(outputs | std::views::transform(&ValueDescription::name), ", "));
-    return;
+    if (std::ranges::any_of(expected_, [&](const NamedValue& v) { return has(outputs, v.first); }))
+      return;
+    std::vector<std::string> names;
+    for (const ValueDescription& output : outputs) names.push_back(output.name);
+    fail_at(expect, ErrorCode::bad_input,
+            "has no value of a name that the run gives; the model's outputs are: {}",
+            fmt::join(names, ", "));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const char* kind : {"pb", "npy"}) {

@@ -73,10 +73,13 @@ struct TrainCommand {
   FitOptions options;
 
   Curve losses{"loss", {}}, validated{"validation", {}};
+  CurveTable epochs;
   double rate = 0;  // examples a second
 
   int run() {
     options.bad_loss = bad_loss == "skip" ? BadLoss::skip : BadLoss::stop;
+    if (!plot.empty() && !plot.ends_with(".svg") && !plot.ends_with(".html"))
+      throw UsageError(fmt::format("--plot draws .svg and .html; '{}' is neither", plot));
     if (!augment.empty()) options.augment = augmentation_named(augment);
     if (resume && options.checkpoints.empty())
       throw UsageError("--resume needs the folder of the checkpoints, --checkpoint DIR");
@@ -116,11 +119,7 @@ struct TrainCommand {
       options.on_epoch = [&](const EpochResult& epoch) { tell_epoch(epoch, examples.size()); };
       result = fit(session, examples, options);
     }
-    if (!plot.empty()) {
-      std::vector<Curve> curves{losses};
-      if (!validated.points.empty()) curves.push_back(validated);
-      write_text(plot, curve_svg(curves, "loss over steps"));
-    }
+    if (!plot.empty()) draw();
     const bool is_kept = result.stopped && !result.checkpoint.empty();
     if (!is_kept) {
       TrainingSaveOptions saving;
@@ -131,6 +130,28 @@ struct TrainCommand {
     }
     tell_end(result, is_kept);
     return result.stopped ? interrupted : ok;
+  }
+
+  void draw() const {
+    std::vector<Curve> curves{losses};
+    if (!validated.points.empty()) curves.push_back(validated);
+    const std::string svg = curve_svg(curves, "loss over steps");
+    write_text(plot,
+               plot.ends_with(".html") ? curve_page(svg, "Training of " + model, epochs) : svg);
+  }
+
+  // A row of numbers for the page.
+  void keep(const EpochResult& epoch, double speed) {
+    std::vector<std::string> row{std::to_string(epoch.epoch + 1)};
+    epochs.heads = {"epoch"};
+    const auto add = [&](const std::string& head, double value, const char* form) {
+      epochs.heads.push_back(head);
+      row.push_back(fmt::format(fmt::runtime(form), value));
+    };
+    for (const Metric& one : epoch.training) add(one.name, one.value, "{:.6g}");
+    for (const Metric& one : epoch.validation) add("validation " + one.name, one.value, "{:.6g}");
+    add("examples a second", speed, "{:.0f}");
+    epochs.rows.push_back(std::move(row));
   }
 
   void tell_step(const FitProgress& at, Progress& progress) {
@@ -158,6 +179,7 @@ struct TrainCommand {
     if (!epoch.validation.empty() && !losses.points.empty())
       validated.points.push_back({losses.points.back().x, epoch.validation[0].value});
     const double speed = static_cast<double>(examples) / std::max(epoch.seconds, 1e-9);
+    if (plot.ends_with(".html")) keep(epoch, speed);
     if (as_json) {
       json line = {{"event", "epoch"},
                    {"epoch", epoch.epoch + 1},
@@ -284,7 +306,10 @@ void add_train(const Options& app, Action& action) {
       .type_name("N");
   train.add_flag("--recompute", command->recompute,
                  "Compute parts of the network again instead of keeping them: less memory");
-  train.add_option("--plot", command->plot, "Draw the loss over the steps").type_name("FILE.svg");
+  train
+      .add_option("--plot", command->plot,
+                  "Draw the loss over the steps; a page has the epochs' numbers, too")
+      .type_name("FILE.svg|FILE.html");
   train.add_flag("--json", command->as_json, "A line of JSON for each epoch, and at the end");
   train.add_option("--log-every", command->log_every, "With --json: one for every N-th step, too")
       .check(whole_number(1))

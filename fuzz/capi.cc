@@ -2,6 +2,7 @@
 // status or a result, and nothing is left over.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <string>
@@ -27,6 +28,12 @@ constexpr std::string_view models[] = {
     "<ir_version: 10, opset_import: [\"\" : 21]>\n"
     "g (float[N] x) => (float[N] y) { y = Exp(a) a = Neg(x) }",
     "<ir_version: 10, opset_import: [\"\" : 21]>\ng (float[N] x) => (y) { y = Nothing(x) }"};
+
+// Reads what a log is given.
+void read_log(const sardonyx_log_message* message, void*) {
+  for (const char* text : {message->rule, message->place, message->message, message->advice})
+    if (std::strlen(text) > 1000000) std::abort();
+}
 
 class Calls {
  public:
@@ -199,6 +206,8 @@ class Calls {
     options.initializer_count = byte() % 8 == 0 ? std::min<size_t>(replaced.size(), 1) : 0;
     options.extra_outputs = names + 3;
     options.extra_output_count = byte() % 8 == 0 ? 1 + byte() % 2 : 0;
+    if (byte() % 2 == 0) options.log = read_log;
+    options.log_level = static_cast<sardonyx_log_level>(byte() % 64 == 0 ? 5 : byte() % 5);
     sardonyx_model* model = any(models_);
     sardonyx_status* status = sardonyx_session_create(model, &options, &session);
     take(status, session);

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 TARGETS = ("wire", "window", "wire_formats", "text", "check", "infer", "run", "named_forms", "operator_set",
            "external_data", "operators", "models", "capi", "capi_models", "values", "deep",
-           "training", "packed_file")
+           "training", "packed_file", "checkpoint")
 DRAWING = ("operators", "capi", "capi_models", "deep", "training")  # they draw what they test from random bytes
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
@@ -33,6 +33,8 @@ def seeds(target: str) -> list[pathlib.Path]:
         return []
     if target in MADE_SEEDS:
         return sorted((BUILD / f"{target}-seeds").glob("*"))
+    if target == "checkpoint":
+        return sorted((ROOT / "tests" / "python" / "artifacts").glob("*/checkpoint*"))
     if target in ("wire_formats", "values"):
         return sorted(file for file in (ROOT / "tests" / "wire" / "data").iterdir() if file.suffix != ".py")
     cases = [ROOT / "build" / "conformance", *SEED_FOLDERS]

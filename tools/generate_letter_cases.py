@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/ops/families/letter_cases.h: what Unicode says of upper and lower case, as this Python knows it.
+"""Writes src/ops/shared/letter_cases.h: what Unicode says of upper and lower case, as this Python knows it.
 
   tools/generate_letter_cases.py            # writes
   tools/generate_letter_cases.py --verify   # fails where the file is another
@@ -12,7 +12,7 @@ import pathlib
 import sys
 import unicodedata
 
-FILE = pathlib.Path(__file__).resolve().parent.parent / "src" / "ops" / "families" / "letter_cases.h"
+FILE = pathlib.Path(__file__).resolve().parent.parent / "src" / "ops" / "shared" / "letter_cases.h"
 CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 SIGMA, FINAL_SIGMA = "\u03a3", "\u03c2"
 

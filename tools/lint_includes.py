@@ -41,7 +41,7 @@ FACES = ("cli", "tests/api", "tests/capi", "examples", "python/src")
 
 # Which folder a public header speaks for; what is not listed speaks for session.
 PUBLIC = {"allocator.h": "base", "element_type.h": "base", "error.h": "base", "value.h": "base", "custom.h": "ops", "diagnostic.h": "check",
-          "training.h": "train", "trainable.h": "train", "fit.h": "train"}
+          "training.h": "train", "trainable.h": "train", "training_artifacts.h": "train", "fit.h": "train"}
 
 LIBRARIES = {
     "protozero": "wire",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ class Engine {
   virtual void run() = 0;
   // What the last run gave.
   virtual std::vector<sardonyx::Value> outputs() = 0;
+  // The file of packed weights that models loaded from here on take theirs from.
+  virtual void set_packed(const std::string& /*file*/) {
+    throw std::runtime_error("this engine has no files of packed weights");
+  }
 };
 
 std::unique_ptr<Engine> make_sardonyx();

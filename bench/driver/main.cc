@@ -5,14 +5,15 @@
 // Reads commands from standard input, one a line, and answers each with one line of JSON. ENGINE is
 // "@sardonyx", "@onnxruntime" or "@openvino"; without it, the first one is meant.
 //
+//   [ENGINE] packed FILE.sdx        {}: models loaded from here on take their packed weights there
 //   [ENGINE] load MODEL THREADS     {"create_ms": …}
 //   [ENGINE] inputs FILE.npz        {}
 //   [ENGINE] run N                  {"ms": […]}
 //   [ENGINE] outputs DIR            {}: output_0.npy, or .pb of what is no tensor
 //   [ENGINE] version                {"version": "…"}
-//   turns SECONDS                   {"sardonyx": […], …}: milliseconds of all that are loaded, in
-//   turn memory                          {"peak_mb": …, "base_mb": …}: of the process; before the
-//   last load quit
+//   turns SECONDS                   {"sardonyx": […], …}: milliseconds of all loaded, in turn
+//   memory                          {"peak_mb": …, "base_mb": …}: now; before the last load
+//   quit
 //
 // What fails is answered {"error": "…"}.
 #include <algorithm>
@@ -117,6 +118,10 @@ class Driver {
     Engine& engine = *found(name);
     if (command == "load") return load(name, engine, rest);
     if (command == "inputs") return inputs(name, engine, rest);
+    if (command == "packed") {
+      engine.set_packed(rest);
+      return json::object();
+    }
     if (command == "version") return {{"version", engine.version()}};
     if (command != "run" && command != "outputs")
       throw std::runtime_error("unknown command '" + command + "'");

@@ -19,6 +19,7 @@ class SardonyxEngine final : public Engine {
     inputs_.clear(), outputs_.clear();
     SessionOptions options;
     options.threads = threads;
+    options.packed = packed_;
     session_.emplace(model, options);
   }
 
@@ -39,9 +40,11 @@ class SardonyxEngine final : public Engine {
 
   void run() override { session_->run(inputs_, outputs_); }
   std::vector<Value> outputs() override { return outputs_; }
+  void set_packed(const std::string& file) override { packed_ = file; }
 
  private:
   std::optional<Session> session_;
+  std::string packed_;
   std::vector<Value> inputs_, outputs_;
 };
 

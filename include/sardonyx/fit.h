@@ -38,6 +38,7 @@ class TrainingData {
                            size_t which = 0);
 
   int64_t size() const { return size_; }  // examples
+  // Arrays that were read from an .npz may lie at any address: batch() copies rows out of them.
   const std::vector<NamedValue>& arrays() const { return arrays_; }
   // The examples at these places, as a step takes them.
   std::vector<NamedValue> batch(std::span<const int64_t> places) const;

@@ -151,6 +151,9 @@ class Model {
   // (bad_input) where it says that it gave more than it was asked for.
   static Model from_stream(const ByteSource& read, std::string folder = {},
                            const LoadOptions& options = {});
+  // Moving is copying: there is always a model behind one.
+  Model(const Model&) = default;
+  Model& operator=(const Model&) = default;
 
   // The file it was read from; empty for others. Where external data lies: the file's folder, or
   // what the caller said. Both stay valid as long as a copy of the model lives.

@@ -30,6 +30,8 @@ class OperatorSet {
   // Reads a document: binary, or JSON or text format by the file's name. Throws Error (unreadable),
   // (invalid_model); the textual syntax has no documents: (unsupported).
   explicit OperatorSet(const std::string& path);
+  OperatorSet(const OperatorSet&) = default;  // moving is copying
+  OperatorSet& operator=(const OperatorSet&) = default;
   // The operators of a domain of the standard ("" and "ai.onnx" are one) as of a version (0: the
   // newest), with the bodies of those that are functions. Throws Error (bad_input) for an unknown
   // domain or version.

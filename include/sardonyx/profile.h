@@ -78,7 +78,7 @@ class Profile {
 
   // For the library itself.
   struct [[gnu::visibility("hidden")]] Implementation;
-  Implementation& implementation() { return *implementation_; }
+  [[gnu::visibility("hidden")]] Implementation& implementation();
 
  private:
   std::unique_ptr<Implementation> implementation_;

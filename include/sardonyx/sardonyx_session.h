@@ -38,6 +38,33 @@ typedef struct sardonyx_allocator {
   void (*release_user)(void* user);
 } sardonyx_allocator;
 
+/* How much a message of a log matters. Since version 4. */
+enum {
+  SARDONYX_LOG_DEBUG = 1,   /* what a session does: a plan was made for new sizes */
+  SARDONYX_LOG_INFO = 2,    /* what makes a difference to time or memory */
+  SARDONYX_LOG_WARNING = 3, /* what is not as asked for, or may be a mistake */
+  SARDONYX_LOG_ERROR = 4    /* what is lost and nobody else is told of */
+};
+typedef int32_t sardonyx_log_level;
+
+/* What a session tells besides results and statuses. Texts are for people, and last for the call.
+ * Since version 4. */
+typedef struct sardonyx_log_message {
+  size_t size;
+  sardonyx_log_level level;
+  const char* rule;    /* of the checker: "G-20"; "" where there is none */
+  const char* place;   /* "session", "input 'x'", the path of a file */
+  const char* message; /* what was found or done */
+  const char* advice;  /* what was made of it, or what to do; may be "" */
+} sardonyx_log_message;
+
+/* Called on the thread that finds what it tells, that makes a session or runs it or is one of the
+ * session's own; by several at a time where several run. It may be called while locks of the
+ * session are held: it calls no function with the session, its bindings or its model, makes and
+ * releases no session of that model, and should return soon. No longjmp and no exception leaves it.
+ * Since version 4. */
+typedef void (*sardonyx_log)(const sardonyx_log_message* message, void* user);
+
 typedef struct sardonyx_session sardonyx_session;
 
 typedef struct sardonyx_session_options {
@@ -78,6 +105,16 @@ typedef struct sardonyx_session_options {
   const char* cache_folder;
   /* Since version 3. Memory for the outputs of runs, copied; NULL: the library's own. */
   const sardonyx_allocator* output_allocator;
+  /* Since version 4. Told what making the session and its runs meet, from `log_level` on (0:
+   * SARDONYX_LOG_WARNING): threads that the system did not start, files of packed weights that are
+   * of no use or could not be written, declarations that values contradict, plans that are made for
+   * new sizes. What a function returns a status for is not told. Warnings that are told here are
+   * not told to `warn` of sardonyx_load_options; where sardonyx_session_load has none of those,
+   * what reading mends is told here, too. Stays usable until the session is released and all values
+   * that its runs made are. NULL: nobody is told. */
+  sardonyx_log log;
+  void* log_user;
+  sardonyx_log_level log_level;
 } sardonyx_session_options;
 
 /* Prepares a model for running. */

@@ -193,6 +193,25 @@ SARDONYX_API sardonyx_status* sardonyx_make_trainable_reported(
 SARDONYX_API sardonyx_status* sardonyx_make_trainable_file(
     const sardonyx_model* model, const sardonyx_trainable_options* options, const char* path,
     const char* external_data, sardonyx_trainable_report** report);
+/* What ONNX Runtime's training API works with. Since version 4. */
+typedef struct sardonyx_training_artifacts {
+  size_t size;                /* SARDONYX_INIT */
+  const char* training_model; /* paths of files; none may be NULL */
+  const char* eval_model;
+  const char* optimizer_model;
+  const char* checkpoint;
+  /* Values of eval_model that inference gives; none: its outputs beside the loss, and where it has
+   * none what the loss compares with the target. */
+  const char* const* outputs;
+  size_t output_count;  /* of `outputs` */
+  double learning_rate; /* 0: the checkpoint's, else 0.001 */
+} sardonyx_training_artifacts;
+/* A training model of them (sardonyx/training_artifacts.h says what is in it). `report` may be
+ * NULL. SARDONYX_UNREADABLE, SARDONYX_INVALID_MODEL, SARDONYX_BAD_INPUT where the files do not fit
+ * each other, SARDONYX_UNSUPPORTED for other optimizers. Since version 4. */
+SARDONYX_API sardonyx_status* sardonyx_make_trainable_of_artifacts(
+    const sardonyx_training_artifacts* artifacts, sardonyx_model** trainable,
+    sardonyx_trainable_report** report);
 SARDONYX_API void sardonyx_trainable_report_release(sardonyx_trainable_report* report);
 /* The lists of a report. */
 typedef int32_t sardonyx_trainable_list;

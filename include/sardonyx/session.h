@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sardonyx/error.h"
+#include "sardonyx/log.h"
 #include "sardonyx/model.h"
 #include "sardonyx/value.h"
 
@@ -60,6 +61,8 @@ class Threads {
   // Counts the calling thread; 0: as many as the process may use. Throws Error (bad_input) for
   // numbers that are negative or beyond 4096.
   explicit Threads(int count = 0);
+  Threads(const Threads&) = default;  // moving is copying: there are always threads behind one
+  Threads& operator=(const Threads&) = default;
   // How many there are: fewer than were asked for where the system would not start more.
   int count() const;
 
@@ -124,6 +127,15 @@ struct SessionOptions {
   std::string cache_folder = {};
   // Memory for the outputs of the session's runs (sardonyx/allocator.h). Null: the library's own.
   std::shared_ptr<Allocator> output_allocator = nullptr;
+  // Told what making the session and its runs meet, from `log_level` on (sardonyx/log.h): threads
+  // that the system did not start, files of packed weights that are of no use or could not be
+  // written, declarations that values contradict, plans that are made for new sizes. Errors are
+  // thrown, not told. With a log the warnings of the session and its runs go there and not to
+  // LoadOptions::warn; what reading mends goes to LoadOptions::warn, or here where the constructor
+  // loads the file itself. What runs have in common is made once for all sessions of a model, and
+  // told to the one that makes it. Empty: nobody is told.
+  Log log = {};
+  LogLevel log_level = LogLevel::warning;
 };
 
 struct RunOptions {

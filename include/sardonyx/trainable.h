@@ -79,8 +79,8 @@ struct TrainableOptions {
   Loss loss = Loss::softmax_cross_entropy;
   // The output that the loss is of; empty: the only one, or the first.
   std::string output = {};
-  int64_t class_axis = 1;               // of softmax_cross_entropy
-  std::optional<int64_t> ignore_index;  // targets that do not count
+  int64_t class_axis = 1;                              // of softmax_cross_entropy
+  std::optional<int64_t> ignore_index = std::nullopt;  // targets that do not count
   double huber_delta = 1;
 
   Optimizer optimizer = Optimizer::adam;
@@ -95,7 +95,9 @@ struct TrainableOptions {
   double clip_value = 0;   // largest magnitude of one element; 0: any
   int64_t accumulate = 1;  // steps whose gradients are averaged before one update
 
-  Precision precision = Precision::float32;  // others take models of float32
+  // Others take models of float32. A model of float16 or bfloat16 learns in float32 and computes in
+  // its own type: its parameters become "NAME_master".
+  Precision precision = Precision::float32;
   // Of float16: what the loss is multiplied with, so that small derivatives are not 0. The state
   // variable "loss_scale" begins with it. A step with a gradient that is not finite updates nothing
   // and halves it; after `scale_growth` steps without one it is doubled.

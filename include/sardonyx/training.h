@@ -33,11 +33,11 @@ struct TrainingOptions {
   bool exact = false;      // no algorithm that trades accuracy for speed
   // Of random operators without a seed of their own: it and the number of steps before it decide
   // what a step draws. Unset: that of the session which saved the model, or 0.
-  std::optional<uint64_t> seed;
+  std::optional<uint64_t> seed = std::nullopt;
   // Keep less of what a step's derivative reads, and compute the rest again: much less memory for
   // networks of many layers, up to a third more time. The same bits as without where no operators
   // are combined (`fuse`). Unset: as make_trainable was told.
-  std::optional<bool> recompute;
+  std::optional<bool> recompute = std::nullopt;
 };
 
 struct StepOptions {
@@ -53,6 +53,7 @@ struct TrainingSaveOptions {
   // The file beside the model that takes the larger tensors; empty: all in the model file.
   std::string external_data = {};
   // Leave training_info out, and the functions that only it calls: a model for inference alone.
+  // Weights behind a network of half precision are of half precision again.
   bool inference_only = false;
   // Add the low-rank products of LoRA to the weights beside which they stand: a model for inference
   // alone that is as fast as before. Error (bad_input) where there are none.

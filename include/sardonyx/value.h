@@ -180,10 +180,9 @@ class Value {
   Value() = default;
   Value(Tensor tensor) : held_(std::move(tensor)) {}  // NOLINT: a tensor is a value
   Value(SparseTensor sparse)
-      : held_(std::make_shared<const SparseTensor>(std::move(sparse))) {}  // NOLINT
-  Value(Sequence sequence)
-      : held_(std::make_shared<const Sequence>(std::move(sequence))) {}   // NOLINT
-  Value(Map map) : held_(std::make_shared<const Map>(std::move(map))) {}  // NOLINT
+      : held_(std::make_shared<const SparseTensor>(std::move(sparse))) {}               // NOLINT
+  Value(Sequence sequence) : held_(std::make_shared<Sequence>(std::move(sequence))) {}  // NOLINT
+  Value(Map map) : held_(std::make_shared<const Map>(std::move(map))) {}                // NOLINT
   Value(Optional optional)
       : held_(std::make_shared<const Optional>(std::move(optional))) {}  // NOLINT
 
@@ -197,9 +196,14 @@ class Value {
   const Map& map() const;
   const Optional& optional() const;
 
+  // The items of a sequence: the value gives them away where nothing else shares them, else they
+  // are copied, each of which shares its elements with the copy. The value is none afterwards.
+  // Throws Error (bad_input) where it is no sequence.
+  Sequence take_sequence();
+
  private:
   std::variant<std::monostate, Tensor, std::shared_ptr<const SparseTensor>,
-               std::shared_ptr<const Sequence>, std::shared_ptr<const Map>,
+               std::shared_ptr<Sequence>, std::shared_ptr<const Map>,
                std::shared_ptr<const Optional>>
       held_;
 };

@@ -33,7 +33,7 @@ class SardonyxConan(ConanFile):
 
     def export_sources(self):
         for pattern in ("CMakeLists.txt", "LICENSE", "licenses/*", "cmake/*", "cli/*", "include/*", "src/*", "spec/*",
-                        "tools/spec_*.py"):
+                        "tools/spec_*.py", "tools/packing_build.py"):
             copy(self, pattern, self._root, self.export_sources_folder)
 
     def configure(self):

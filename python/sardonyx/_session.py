@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Union, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, overload
 
 import numpy as np
 
 from . import _core
 from ._model import Model, ModelSource
 from ._profile import Profile
+
+if TYPE_CHECKING:
+    import logging
 
 Cancel = _core.Cancel
 
@@ -61,6 +64,53 @@ def _steps(described: list[Any]) -> list[Step]:
             for node, origin, sources, kernel, refused, bodies in described]
 
 
+class LogMessage(NamedTuple):
+    """What a session tells besides results and errors."""
+
+    level: str  # "debug", "info", "warning", "error"
+    rule: str  # of the checker: "G-20"; mostly empty
+    place: str  # "session", "input 'x'", the path of a file
+    message: str  # what was found or done
+    advice: str  # what was made of it, or what to do; may be empty
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}" if self.place else self.message
+        text += f"; {self.advice}" if self.advice else ""
+        return text + (f" [{self.rule}]" if self.rule else "")
+
+
+LogListener = Union[Callable[[LogMessage], Any], "logging.Logger"]
+_LEVELS = {"debug": 1, "info": 2, "warning": 3, "error": 4}
+_LEVEL_NAMES = {number: name for name, number in _LEVELS.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Log:
+    """Hands what the engine tells to a function or a logger."""
+
+    listener: LogListener
+
+    def __call__(self, level: int, rule: str, place: str, message: str, advice: str) -> None:
+        told = LogMessage(_LEVEL_NAMES[level], rule, place, message, advice)
+        if callable(self.listener):
+            self.listener(told)
+        else:
+            self.listener.log(level * 10, "%s", told)
+
+    def warn(self, rule: str, place: str, message: str, advice: str) -> None:
+        self(_LEVELS["warning"], rule, place, message, advice)
+
+
+def _log_level(log: LogListener | None, level: str | None) -> int:
+    if level is not None:
+        if level not in _LEVELS:
+            raise ValueError(f"log_level is one of {', '.join(_LEVELS)}; got {level!r}")
+        return _LEVELS[level]
+    if log is not None and not callable(log):  # a level above all of ours tells errors, which are few
+        return next((number for number in _LEVELS.values() if log.isEnabledFor(number * 10)), _LEVELS["error"])
+    return _LEVELS["warning"]
+
+
 _LOAD = ("folder", "strict", "trusted_folder", "read_into_memory", "operator_sets", "libraries", "operators", "warn")
 
 
@@ -104,8 +154,11 @@ class Session(_core.Session):
     places ("image.2"). `initializers`: arrays instead of the model's, by name; they are copied. `extra_outputs`: values of the
     graph that become outputs behind the model's own. `packed`: a file that `pack` has made of the model, to take its packed
     weights from; `BadInputError` where it is for another model, processor or version. `cache_folder`: a folder where such
-    files are kept: the session takes its model's, and makes it where it is missing or of no use. Further options are those of
-    `Model`.
+    files are kept: the session takes its model's, and makes it where it is missing or of no use. `log`: a function that is
+    called with a LogMessage, or a `logging.Logger`, for what making the session and its runs meet besides errors; they are
+    called by the call that met it, at its end, and what they raise is raised there. `log_level`: the least level that is
+    told ("debug", "info", "warning", "error"); without it "warning", or what the logger is enabled for when the session is
+    made. With a log, warnings of the session go there instead of being a `ModelWarning`. Further options are those of `Model`.
 
     Raises `UnreadableError`, `InvalidModelError`, `UnsupportedError`.
     """
@@ -114,19 +167,26 @@ class Session(_core.Session):
                  assume_inference: bool = False, prepack: bool = False, seed: int = 0, all_outputs: bool = False,
                  memory_limit: int = 0, dimensions: Mapping[str, int] | None = None, initializers: Mapping[str, Any] | None = None,
                  extra_outputs: Sequence[str] = (), packed: str | os.PathLike[str] | None = None,
-                 cache_folder: str | os.PathLike[str] | None = None, **load_options: Any):
+                 cache_folder: str | os.PathLike[str] | None = None, log: LogListener | None = None,
+                 log_level: str | None = None, **load_options: Any):
         unknown = [name for name in load_options if name not in _LOAD]
         if unknown:
             raise TypeError(f"Session() has no option {unknown[0]!r}")
+        if log is not None and not callable(log) and not hasattr(log, "isEnabledFor"):
+            raise TypeError(f"log is a function or a logging.Logger, and {type(log).__name__} was given")
+        self._log = None if log is None else _Log(log)
         if isinstance(model, Model) and not load_options:
             self._model = model
         else:
+            if self._log is not None:
+                load_options.setdefault("warn", self._log.warn)
             self._model = Model(model, memory_limit=memory_limit, **load_options)
         self._options: dict[str, Any] = {
             "threads": threads, "reference": reference, "fuse": fuse, "exact": exact, "assume_inference": assume_inference,
             "prepack": prepack, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit,
             "dimensions": dict(dimensions or {}), "extra_outputs": list(extra_outputs),
-            "packed": os.fspath(packed or ""), "cache_folder": os.fspath(cache_folder or "")}
+            "packed": os.fspath(packed or ""), "cache_folder": os.fspath(cache_folder or ""),
+            "log_level": _log_level(log, log_level)}
         self._initializers = {name: value if isinstance(value, _core.Value) else np.array(value)
                               for name, value in (initializers or {}).items()}
         self._prepare()
@@ -137,6 +197,7 @@ class Session(_core.Session):
             setattr(options, name, value)
         for name, value in self._initializers.items():
             options.add_initializer(name, value)
+        options.log = self._log
         super().__init__(self._model._held, options)
         self._described = ([ValueInfo(*one) for one in self._inputs], [ValueInfo(*one) for one in self._outputs])
 
@@ -212,7 +273,7 @@ class Session(_core.Session):
         return _restored, (type(self), self._model, self._options, state)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Session:
-        return _restored(type(self), self._model, self._options, {"_initializers": self._initializers})
+        return _restored(type(self), self._model, self._options, {"_initializers": self._initializers, "_log": self._log})
 
     __copy__ = lambda self: self.__deepcopy__({})  # noqa: E731
 

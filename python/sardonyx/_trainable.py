@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Union
 
@@ -106,3 +107,33 @@ def make_trainable(model: ModelSource, *, loss: str = "softmax-cross-entropy", o
     if report is not None:
         report(TrainableReport(*told))
     return Model._of(made, opened)
+
+
+def make_trainable_of_artifacts(folder: str | os.PathLike[str] = ".", *, training_model: str | os.PathLike[str] | None = None,
+                                eval_model: str | os.PathLike[str] | None = None,
+                                optimizer_model: str | os.PathLike[str] | None = None,
+                                checkpoint: str | os.PathLike[str] | None = None, outputs: str | Sequence[str] = (),
+                                learning_rate: float | None = None,
+                                report: Callable[[TrainableReport], Any] | None = None) -> Model:
+    """A training model of what ONNX Runtime's training API (`onnxruntime.training.artifacts`, until 1.19) works with.
+
+    `folder` has training_model.onnx, eval_model.onnx, optimizer_model.onnx and checkpoint; the four arguments of these names say
+    where one of them is elsewhere. The main graph infers as the eval model does, without the loss: `outputs` are values of it, by
+    default its outputs beside the loss, or where it has none what the loss compares with the target. The first algorithm does what
+    the training model and the optimizer model do in one step, the second measures the loss as the eval model does. Parameters
+    begin with the checkpoint's values, the optimizer with its averages and, unless `learning_rate` says another one, its rate
+    (0.001 without). `report` is called with what was made.
+
+    Raises BadInputError where the files or options do not fit each other, UnsupportedError for optimizers other than
+    AdamWOptimizer and SGDOptimizerV2 (after InplaceClipGradNorm), and what reading the files raises.
+    """
+    base = os.fspath(folder)
+    files = {"training_model.onnx": training_model, "eval_model.onnx": eval_model, "optimizer_model.onnx": optimizer_model,
+             "checkpoint": checkpoint}
+    training, evaluation, optimizer, state = (os.path.join(base, name) if given is None else os.fspath(given)
+                                              for name, given in files.items())
+    made, told = _core.make_trainable_of_artifacts(training, evaluation, optimizer, state, _patterns(outputs),
+                                                   0.0 if learning_rate is None else learning_rate)
+    if report is not None:
+        report(TrainableReport(*told))
+    return Model._of(made)

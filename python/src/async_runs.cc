@@ -12,7 +12,8 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::condition_variable empty;
-  std::set<std::atomic<bool>*> flags;  // of runs that have not ended; one flag may be of several
+  std::multiset<std::atomic<bool>*>
+      flags;  // of runs that have not ended; one flag may be of several
   size_t running = 0;
   bool closed = false;
   int forks = 0;
@@ -61,19 +62,23 @@ void AsyncRun::end(nb::handle outputs, nb::handle exception) {
   leave();
 }
 
+// The run counts until all is let go of: what that ends, a session perhaps, releases the lock for a
+// while and takes it again, which no thread can any more once the interpreter goes on to its end.
 void AsyncRun::leave() {
   has_ended_ = true;
-  if (born_in_ == forks_so_far()) {
+  const bool counts = born_in_ == forks_so_far();
+  if (counts) {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
-    if (flag_ == &own_flag_) all.flags.erase(flag_);
-    if (--all.running == 0) {
-      all.flags.clear();
-      all.empty.notify_all();
-    }
+    const auto found = all.flags.find(flag_);
+    if (found != all.flags.end()) all.flags.erase(found);
   }
   callback_ = nb::object();
   keep_ = nb::object();  // perhaps the last that holds the session, and the flag
+  if (!counts) return;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (--all.running == 0) all.empty.notify_all();
 }
 
 void finish_async_runs() {

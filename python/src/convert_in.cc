@@ -107,7 +107,15 @@ nb::object laid_out(nb::handle array) {
   return nb::steal(made);
 }
 
-ElementType known_element(nb::handle array) {
+// Bytes of one length without a meaning, as numpy.void has them: nothing is cut from their ends.
+bool is_plain_void(nb::handle array) {
+  PyArray_Descr* descr = PyArray_DESCR(as_array(array));
+  return descr->type_num == NPY_VOID && !PyDataType_HASFIELDS(descr) &&
+         !PyDataType_HASSUBARRAY(descr);
+}
+
+ElementType known_element(nb::handle array, ElementType wanted) {
+  if (wanted == ElementType::string && is_plain_void(array)) return wanted;
   const ElementType type = element_type_of_array(array.ptr());
   if (type == ElementType::undefined) {
     refuse("an array of dtype " + text_of(nb::object(array.attr("dtype"))) +
@@ -173,7 +181,10 @@ Map map_from(nb::handle object, const Wanted& wanted) {
   for (auto [key, item] : entries) {
     keys.append(key);
     const Wanted value_wanted = parts.size() == 2 ? wanted_of_text(parts[1]) : Wanted{};
-    map.values.push_back(value_from(item, value_wanted));
+    // What stands beside a key is a number, also where it is one of numpy's.
+    nb::object plain =
+        PyArray_IsScalar(item.ptr(), Generic) ? nb::object(item.attr("item")()) : nb::borrow(item);
+    map.values.push_back(value_from(plain, value_wanted));
   }
   Wanted key_wanted{.kind = Value::Kind::tensor};
   if (parts.size() == 2) key_wanted.element = wanted_of_text(parts[0]).element;
@@ -191,7 +202,7 @@ bool is_sparse(nb::handle object) {
 
 constexpr int deepest = 64;  // lists in lists, which a caller may have tied into a ring
 
-Value any_value(nb::handle object, const Wanted& wanted, nb::list* made, int depth) {
+Value any_value(nb::handle object, const Wanted& wanted, KeptObjects* made, int depth) {
   if (depth > deepest) refuse("a value holds lists in lists, more than 64 deep");
   if (const HeldValue* held = held_value(object)) return held->value;
   if (wanted.kind == Value::Kind::optional) {
@@ -223,7 +234,7 @@ Value any_value(nb::handle object, const Wanted& wanted, nb::list* made, int dep
   }
   const bool was_array = is_array(object.ptr());
   nb::object array = was_array ? nb::borrow(object) : array_of(object, wanted);
-  const ElementType type = known_element(array);
+  const ElementType type = known_element(array, wanted.element);
   if (type != ElementType::string && !lies_as_a_tensor(as_array(array))) array = laid_out(array);
   if (made == nullptr) return Value(viewed(array, type, owner_of(array)));
   if (array.ptr() != object.ptr()) made->append(array);
@@ -240,7 +251,7 @@ Value value_from(nb::handle object, const Wanted& wanted) {
   return any_value(object, wanted, nullptr, 0);
 }
 
-Value borrowed_value_from(nb::handle object, const Wanted& wanted, nb::list& made) {
+Value borrowed_value_from(nb::handle object, const Wanted& wanted, KeptObjects& made) {
   return any_value(object, wanted, &made, 0);
 }
 

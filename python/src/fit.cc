@@ -98,7 +98,7 @@ void require_complete(const std::vector<ValueDescription>& inputs,
 
 // `kept` keeps alive what the arrays view.
 TrainingData data_of(const TrainingSession& session, nb::handle data, size_t which,
-                     nb::list& kept) {
+                     KeptObjects& kept) {
   if (nb::isinstance<nb::str>(data)) {
     const auto path = nb::cast<std::string>(data);
     const nb::gil_scoped_release unlocked;
@@ -106,7 +106,7 @@ TrainingData data_of(const TrainingSession& session, nb::handle data, size_t whi
   }
   const auto& inputs = session.step_inputs(which);
   TakenValues taken = taken_values(data, inputs, "array");
-  kept.append(taken.kept);
+  kept = std::move(taken.kept);
   require_complete(inputs, taken.values);
   return TrainingData(std::move(taken.values));
 }
@@ -161,7 +161,7 @@ class Listener {
 nb::tuple fitted(const RunningTraining& training, nb::handle data, const FitArguments& arguments,
                  nb::object on_step, nb::object on_epoch) {
   TrainingSession& session = training.changed_session();
-  nb::list kept;
+  KeptObjects kept;
   const TrainingData examples = data_of(session, data, arguments.which, kept);
   FitOptions options = arguments.options();
   Listener listener(std::move(on_step), std::move(on_epoch));
@@ -182,7 +182,7 @@ nb::dict measured(const RunningTraining& training, nb::handle data, int64_t batc
                   int64_t algorithm) {
   const size_t which = algorithm_numbered(algorithm);
   TrainingSession& session = training.changed_session();
-  nb::list kept;
+  KeptObjects kept;
   const TrainingData examples = data_of(session, data, which, kept);
   std::vector<Metric> metrics;
   {

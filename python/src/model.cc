@@ -11,6 +11,7 @@
 #include "errors.h"
 #include "operators.h"
 #include "owner.h"
+#include "sardonyx/edit.h"
 #include "sardonyx/passes.h"
 
 namespace sardonyx::python {
@@ -32,6 +33,28 @@ void WarningBox::tell(nb::handle listener) {
   }
   if (listener.is_none()) return;
   for (const Warning& one : warnings) listener(one.rule, one.place, one.message, one.advice);
+}
+
+HeldModel HeldModel::unbroken() const {
+  if (!use->is_broken()) return *this;
+  return {ModelEditor(model).finish(), std::make_shared<WarningBox>(), listener};
+}
+
+void LogBox::put(const LogMessage& message) {
+  const std::lock_guard lock(mutex_);
+  messages_.push_back(message);
+  waiting_ = true;
+}
+
+void LogBox::tell(nb::handle listener) {
+  std::vector<LogMessage> messages;
+  {
+    const std::lock_guard lock(mutex_);
+    messages.swap(messages_);
+    waiting_ = false;
+  }
+  for (const LogMessage& one : messages)
+    listener(static_cast<int>(one.level), one.rule, one.place, one.message, one.advice);
 }
 
 namespace {
@@ -94,6 +117,22 @@ HeldModel load_text(const std::string& text, const LoadArguments& arguments) {
                 [&](const LoadOptions& options) { return Model::from_text(text, options); });
 }
 
+// A listener may be a method of what has the model: collectors of garbage must see that.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<HeldModel>(self)->listener.ptr());
+  return 0;
+}
+
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<HeldModel>(self)->listener = nb::none();
+  return 0;
+}
+
+PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                           {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                           {0, nullptr}};
+
 }  // namespace
 
 void bind_models(nb::module_& module) {
@@ -115,7 +154,8 @@ void bind_models(nb::module_& module) {
           },
           nb::arg("domain"), nb::arg("signature"), nb::arg("operator"))
       .def_rw("listener", &LoadArguments::listener, nb::arg().none());
-  nb::class_<HeldModel>(module, "Model", "A model, read and ready to make sessions of.")
+  nb::class_<HeldModel>(module, "Model", nb::is_weak_referenceable(), nb::type_slots(collected),
+                        "A model, read and ready to make sessions of.")
       .def_static("from_file", &load_file, nb::arg("path"), nb::arg("options"))
       .def_static("from_bytes", &load_bytes, nb::arg("data"), nb::arg("folder"), nb::arg("options"))
       .def_static("from_text", &load_text, nb::arg("text"), nb::arg("options"));

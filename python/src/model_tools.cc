@@ -114,6 +114,18 @@ nb::list declared(const ViewList<ValueInfoView>& values) {
   return made;
 }
 
+nb::list denotations(const ViewList<ValueInfoView>& values) {
+  nb::list made;
+  for (const auto& one : values) {
+    const auto type = one.type();
+    if (!type || type->kind() != TypeView::Kind::tensor || !type->has_shape()) continue;
+    nb::list of_dimensions;
+    for (const auto& dimension : type->shape()) of_dimensions.append(text(dimension.denotation()));
+    made.append(nb::make_tuple(text(one.name()), of_dimensions));
+  }
+  return made;
+}
+
 nb::list nodes(const HeldModel& held) {
   nb::list made;
   for (const auto& node : held.model.graph().nodes()) {
@@ -295,6 +307,8 @@ void bind_tools(nb::module_& module) {
   module.def("model_header", &header);
   module.def("declared_inputs",
              [](const HeldModel& held) { return declared(held.model.graph().inputs()); });
+  module.def("input_denotations",
+             [](const HeldModel& held) { return denotations(held.model.graph().inputs()); });
   module.def("declared_outputs",
              [](const HeldModel& held) { return declared(held.model.graph().outputs()); });
   module.def("model_nodes", &nodes);

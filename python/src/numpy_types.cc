@@ -39,20 +39,22 @@ struct MlDtypes {
   std::array<PyObject*, element_type_count> dtypes{};
 };
 
+// What is returned changes no more: it is the table once that is complete, and an empty one before.
 const MlDtypes& ml_dtypes(bool import) {
   static MlDtypes found;
+  static const MlDtypes none;
   static nb::ft_mutex mutex;
   const nb::ft_lock_guard lock(mutex);
   if (found.looked) return found;
   if (!import) {  // arrays of its types exist only where somebody has imported it
     nb::dict modules = nb::module_::import_("sys").attr("modules");
-    if (!modules.contains("ml_dtypes")) return found;
+    if (!modules.contains("ml_dtypes")) return none;
   }
   nb::object package;
   try {
     package = nb::module_::import_("ml_dtypes");
   } catch (const nb::python_error&) {
-    return found;
+    return none;
   }
   for (const auto& [type, name] : low_precision) {
     nb::object scalar = nb::getattr(package, name, nb::none());

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -138,7 +139,7 @@ nb::dict attributes_of(const CustomNode& node, const Version& version) {
 
 // ---- inference
 
-// What `infer` of an operator is given; of use as long as that call.
+// What `infer` of an operator is given; of use as long as that call, and in its thread.
 class Inference {
  public:
   Inference(ShapeInferenceContext& context, const Version& version)
@@ -146,6 +147,8 @@ class Inference {
   void end() { context_ = nullptr; }
 
   ShapeInferenceContext& context() const {
+    if (std::this_thread::get_id() != thread_)
+      throw std::runtime_error("the inference of a node belongs to the thread that infer() is in");
     if (context_ == nullptr)
       throw std::runtime_error("the inference of this node is over: nothing of it may be kept");
     return *context_;
@@ -156,6 +159,7 @@ class Inference {
   }
 
  private:
+  const std::thread::id thread_ = std::this_thread::get_id();
   ShapeInferenceContext* context_;
   const Version* version_;
 };

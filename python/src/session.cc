@@ -23,6 +23,15 @@ nb::object interned(const std::string& name) {
   return nb::steal(text);
 }
 
+// A reference of its own, since another thread may take the item out of the dict; invalid where it
+// is not there.
+nb::object item_of(PyObject* dict, PyObject* key) {
+  const nb::ft_object_guard guard(dict);
+  PyObject* item = PyDict_GetItemWithError(dict, key);
+  if (item == nullptr && PyErr_Occurred()) throw nb::python_error();
+  return nb::borrow(item);
+}
+
 // Runs this long or longer let Ctrl-C stop them; shorter ones are over before it could matter.
 constexpr int64_t worth_interrupting = 1'000'000;
 
@@ -39,14 +48,21 @@ int forks_so_far() {
   return forks.load();
 }
 
-RunningSession::RunningSession(const HeldModel& model, const SessionOptions& options)
-    : model_(model), options_(options) {
+RunningSession::RunningSession(nb::handle model, const SessionOptions& options, nb::handle log)
+    : model_(nb::cast<const HeldModel&>(model).unbroken().unheard()),
+      held_model_(model),
+      options_(options),
+      messages_(std::make_shared<LogBox>()),
+      log_(log.is_none() ? nb::none() : nb::object(nb::weakref(log))) {
+  if (!log_.is_none())
+    options_.log = [box = messages_](const LogMessage& message) { box->put(message); };
   born_in_ = forks_so_far();
   {
+    const InModel inside(model_);
     const nb::gil_scoped_release unlocked;
     session_ = std::make_unique<Session>(model_.model, options_);
   }
-  model_.tell();
+  tell();
   descriptions_ = {session_->inputs(), session_->outputs()};
   for (const auto& one : descriptions_.inputs) input_names_.push_back(interned(one.name));
   for (const auto& one : descriptions_.outputs) output_names_.push_back(interned(one.name));
@@ -62,10 +78,35 @@ RunningSession::~RunningSession() {
   session_.reset();
 }
 
+void RunningSession::tell() const {
+  if (model_.warnings->waiting()) {
+    const nb::object held = held_model_();
+    if (!held.is_none()) model_.warnings->tell(nb::cast<const HeldModel&>(held).listener);
+  }
+  if (!messages_->waiting()) return;
+  const nb::object log = log_();
+  if (!log.is_none()) messages_->tell(log);
+}
+
 Session& RunningSession::session() {
-  if (born_in_ != forks.load()) {
+  if (born_in_.load() == forks.load()) return *session_;
+  const HeldModel unbroken = model_.unbroken();
+  const nb::gil_scoped_release unlocked;  // operators in Python are asked for types
+  const std::lock_guard lock(made_anew_);
+  if (born_in_.load() != forks.load()) {
+    const InModel inside(unbroken);
     (void)session_.release();  // as in the destructor
-    session_ = std::make_unique<Session>(model_.model, options_);
+    if (options_.log) {        // a thread may have been writing into the other box
+      const auto box = std::make_shared<LogBox>();
+      options_.log = [box](const LogMessage& message) { box->put(message); };
+      const nb::gil_scoped_acquire locked;
+      messages_ = box;
+    }
+    session_ = std::make_unique<Session>(unbroken.model, options_);
+    {
+      const nb::gil_scoped_acquire locked;
+      model_ = unbroken;
+    }
     born_in_ = forks.load();
   }
   return *session_;
@@ -84,39 +125,37 @@ void RunningSession::refuse_names(PyObject* feeds) const {
   refuse("an input is given twice");
 }
 
-Value RunningSession::taken(nb::handle object, size_t i, nb::list* made) const {
+Value RunningSession::taken(nb::handle object, size_t i, KeptObjects* kept) const {
   const ValueDescription& input = descriptions_.inputs[i];
+  if (kept != nullptr) kept->append(object);
   try {
-    return made != nullptr ? borrowed_value_from(object, wanted_of(input), *made)
+    return kept != nullptr ? borrowed_value_from(object, wanted_of(input), *kept)
                            : value_from(object, wanted_of(input));
   } catch (const Error& error) {
     throw error.within("input '" + input.name + "'");
   }
 }
 
-void RunningSession::take_dict(PyObject* feeds, std::vector<Value>& values, nb::list* made) const {
+void RunningSession::take_dict(PyObject* feeds, std::vector<Value>& values,
+                               KeptObjects* kept) const {
   Py_ssize_t found = 0;
   for (size_t i = 0; i < input_names_.size(); ++i) {
-    PyObject* item = PyDict_GetItemWithError(feeds, input_names_[i].ptr());
-    if (item == nullptr) {
-      if (PyErr_Occurred()) throw nb::python_error();
-      continue;
-    }
+    const nb::object item = item_of(feeds, input_names_[i].ptr());
+    if (!item.is_valid()) continue;
     ++found;
-    values[i] = taken(item, i, made);
+    values[i] = taken(item, i, kept);
   }
   if (found != PyDict_Size(feeds)) refuse_names(feeds);
 }
 
 void RunningSession::take_inputs(nb::handle inputs, std::vector<Value>& values,
-                                 nb::list* made) const {
+                                 KeptObjects* kept) const {
   values.resize(input_names_.size());
-  if (PyDict_Check(inputs.ptr())) return take_dict(inputs.ptr(), values, made);
+  if (PyDict_Check(inputs.ptr())) return take_dict(inputs.ptr(), values, kept);
   if (nb::hasattr(inputs, "keys")) {  // any other mapping
     nb::dict plain;
     for (nb::handle key : inputs.attr("keys")()) plain[key] = inputs[key];
-    if (made != nullptr) made->append(plain);
-    return take_dict(plain.ptr(), values, made);
+    return take_dict(plain.ptr(), values, kept);
   }
   if (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr()))
     refuse("inputs are a dict by name or a list in the model's order, and " +
@@ -125,7 +164,7 @@ void RunningSession::take_inputs(nb::handle inputs, std::vector<Value>& values,
   if (count > values.size())
     refuse(std::to_string(count) + " inputs were given, and the model has " +
            std::to_string(values.size()));
-  for (size_t i = 0; i < count; ++i) values[i] = taken(nb::object(inputs[i]), i, made);
+  for (size_t i = 0; i < count; ++i) values[i] = taken(nb::object(inputs[i]), i, kept);
 }
 
 RunOptions RunningSession::run_options(const RunArguments& arguments) const {
@@ -148,11 +187,11 @@ std::vector<Value> RunningSession::run(nb::handle inputs, const RunArguments& ar
 
 void RunningSession::run_into(nb::handle inputs, std::vector<Value>& outputs,
                               const RunArguments& arguments) {
+  KeptObjects kept;
   std::vector<Value> values;
-  nb::list made;
-  take_inputs(inputs, values, &made);
+  take_inputs(inputs, values, &kept);
   run_values(values, outputs, arguments);
-  model_.tell();
+  tell();
 }
 
 // A run that a signal stopped, whose handler then raised nothing, is made again.
@@ -181,6 +220,7 @@ bool RunningSession::run_once(const std::vector<Value>& inputs, std::vector<Valu
     if (on_main_thread() && PyErr_CheckSignals() != 0) throw nb::python_error();
   }
   try {
+    const InModel inside(model_);
     const nb::gil_scoped_release unlocked;
     running.run(std::span<const Value>(inputs), std::span<Value>(outputs), options);
   } catch (const Error& error) {
@@ -212,14 +252,16 @@ void RunningSession::run_async(nb::handle inputs, RunArguments arguments, nb::ob
   auto begun = std::make_shared<AsyncRun>(arguments.cancel, std::move(callback), std::move(keep));
   RunOptions options = run_options(arguments);
   options.cancel = begun->flag();
-  auto finish = [this, begun, as_object](std::vector<Value> outputs,
-                                         const std::exception_ptr& error) {
+  model_.use->enter();
+  const std::shared_ptr<void> inside(nullptr, [use = model_.use](void*) { use->leave(); });
+  auto finish = [this, begun, inside, as_object](std::vector<Value> outputs,
+                                                 const std::exception_ptr& error) {
     const nb::gil_scoped_acquire lock;
     nb::object made = nb::none(), exception = nb::none();
     try {
       if (error) std::rethrow_exception(error);
       made = as_object(*this, std::move(outputs));
-      model_.tell();
+      tell();
     } catch (...) {
       made = nb::none();
       exception = exception_of(std::current_exception());

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "convert.h"
 #include "model.h"
 #include "sardonyx/profile.h"
 #include "sardonyx/session.h"
@@ -32,12 +34,11 @@ struct RunArguments {
 // What inputs and outputs are, as tuples: the fields of sardonyx.ValueInfo.
 nb::list described(const std::vector<ValueDescription>& all);
 
-// Counts the forks in the history of this process; what runs on threads does not come through them.
-int forks_so_far();
-
 class RunningSession {
  public:
-  RunningSession(const HeldModel& model, const SessionOptions& options);
+  // `model`: a HeldModel. `log`: None, or what LogBox::tell calls. Both are what the object in
+  // Python holds, and are not held here, where collectors of garbage would not see them.
+  RunningSession(nb::handle model, const SessionOptions& options, nb::handle log);
   ~RunningSession();
   RunningSession(const RunningSession&) = delete;
   RunningSession& operator=(const RunningSession&) = delete;
@@ -61,12 +62,14 @@ class RunningSession {
   nb::handle output_name(size_t i) const { return output_names_[i]; }
 
  private:
-  // Inputs are borrowed for the time of the call, and what had to be made for them goes to `made`;
-  // without it they are kept by what keeps the values.
-  void take_inputs(nb::handle inputs, std::vector<Value>& values, nb::list* made) const;
-  void take_dict(PyObject* feeds, std::vector<Value>& values, nb::list* made) const;
-  Value taken(nb::handle object, size_t i, nb::list* made) const;
+  // Inputs are borrowed for the time of the call: they, and what had to be made for them, go to
+  // `kept`, since the dict may lose them while the lock is released. Without it values keep them.
+  void take_inputs(nb::handle inputs, std::vector<Value>& values, KeptObjects* kept) const;
+  void take_dict(PyObject* feeds, std::vector<Value>& values, KeptObjects* kept) const;
+  Value taken(nb::handle object, size_t i, KeptObjects* kept) const;
   RunOptions run_options(const RunArguments& arguments) const;
+  // What was found on the way, to those who listen. With the lock held.
+  void tell() const;
   [[noreturn]] void refuse_names(PyObject* feeds) const;
   void run_values(const std::vector<Value>& inputs, std::vector<Value>& outputs,
                   const RunArguments& arguments);
@@ -76,12 +79,16 @@ class RunningSession {
   struct Descriptions {
     std::vector<ValueDescription> inputs, outputs;
   };
-  HeldModel model_;
+  HeldModel model_;  // without its listener
+  nb::weakref held_model_;
   SessionOptions options_;
+  std::shared_ptr<LogBox> messages_;
+  nb::object log_;  // a weak reference; None: nobody listens
   std::unique_ptr<Session> session_;
   Descriptions descriptions_;
   std::vector<nb::object> input_names_, output_names_;
-  int born_in_ = 0;                                   // how many forks there had been
+  std::atomic<int> born_in_ = 0;                      // how many forks there had been
+  std::mutex made_anew_;                              // after a fork
   std::atomic<int64_t> last_nanoseconds_{INT64_MAX};  // none yet
 };
 

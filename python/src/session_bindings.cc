@@ -31,6 +31,8 @@ struct SessionArguments {
   std::vector<NamedValue> initializers;
   std::vector<std::string> extra_outputs;
   std::string packed, cache_folder;
+  int log_level = static_cast<int>(LogLevel::warning);
+  nb::object log = nb::none();
 
   SessionOptions options() const {
     SessionOptions made;
@@ -48,6 +50,7 @@ struct SessionArguments {
     made.extra_outputs = extra_outputs;
     made.packed = packed;
     made.cache_folder = cache_folder;
+    made.log_level = static_cast<LogLevel>(log_level);
     return made;
   }
 };
@@ -196,6 +199,7 @@ constexpr const char* run_text =
 template <class Ask>
 auto without_lock(RunningSession& session, Ask&& ask) {
   Session& asked = session.session();
+  const InModel inside(session.model());
   const nb::gil_scoped_release unlocked;
   return ask(asked);
 }
@@ -212,6 +216,7 @@ void bind_sessions(nb::module_& module) {
   module.def("pack",
              [](const HeldModel& held, const std::string& path, const SessionArguments& arguments) {
                const SessionOptions options = arguments.options();
+               const InModel inside(held);
                const nb::gil_scoped_release released;
                const PackedModel packed = pack_model(held.model, path, options);
                return std::pair(packed.forms, packed.bytes);
@@ -219,6 +224,7 @@ void bind_sessions(nb::module_& module) {
   module.def("compare_packed", [](const HeldModel& held, const std::string& path,
                                   const SessionArguments& arguments) {
     const SessionOptions options = arguments.options();
+    const InModel inside(held);
     const nb::gil_scoped_release released;
     std::vector<std::string> lines;
     for (const PackedDifference& one : compare_packed(held.model, path, options).differences)
@@ -247,6 +253,8 @@ void bind_sessions(nb::module_& module) {
       .def_rw("extra_outputs", &SessionArguments::extra_outputs)
       .def_rw("packed", &SessionArguments::packed)
       .def_rw("cache_folder", &SessionArguments::cache_folder)
+      .def_rw("log_level", &SessionArguments::log_level)
+      .def_rw("log", &SessionArguments::log, nb::arg().none())
       .def("add_initializer", [](SessionArguments& arguments, const std::string& name,
                                  nb::handle value) {
         arguments.initializers.emplace_back(name, value_from(value, {.kind = Value::Kind::tensor}));
@@ -254,8 +262,8 @@ void bind_sessions(nb::module_& module) {
   nb::class_<RunningSession>(module, "Session", nb::is_weak_referenceable(), nb::dynamic_attr())
       .def(
           "__init__",
-          [](RunningSession* place, const HeldModel& model, const SessionArguments& arguments) {
-            new (place) RunningSession(model, arguments.options());
+          [](RunningSession* place, nb::handle model, const SessionArguments& arguments) {
+            new (place) RunningSession(model, arguments.options(), arguments.log);
           },
           nb::arg("model"), nb::arg("options"))
       .def("run", &run, nb::arg("inputs"), nb::kw_only(), nb::arg("cancel").none() = nb::none(),

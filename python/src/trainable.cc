@@ -4,13 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "errors.h"
 #include "model.h"
-#include "sardonyx/trainable.h"
+#include "sardonyx/training_artifacts.h"
 
 namespace sardonyx::python {
 
@@ -52,6 +54,22 @@ nb::tuple made_trainable(const HeldModel& held, const TrainableArguments& argume
                  }(),
                  held.warnings, held.listener};
   made.tell();
+  return nb::make_tuple(std::move(made), described(report));
+}
+
+nb::tuple of_artifacts(const std::string& training_model, const std::string& eval_model,
+                       const std::string& optimizer_model, const std::string& checkpoint,
+                       std::vector<std::string> outputs, double learning_rate) {
+  const TrainingArtifacts artifacts{training_model, eval_model, optimizer_model, checkpoint};
+  ArtifactOptions options;
+  options.outputs = std::move(outputs);
+  options.learning_rate = learning_rate;
+  TrainableReport report;
+  HeldModel made{[&] {
+                   const nb::gil_scoped_release unlocked;
+                   return make_trainable(artifacts, options, &report);
+                 }(),
+                 std::make_shared<WarningBox>(), nb::none()};
   return nb::make_tuple(std::move(made), described(report));
 }
 
@@ -123,6 +141,9 @@ void bind_trainable(nb::module_& module) {
       },
       nb::arg("model"));
   module.def("make_trainable", &made_trainable, nb::arg("model"), nb::arg("options"));
+  module.def("make_trainable_of_artifacts", &of_artifacts, nb::arg("training_model"),
+             nb::arg("eval_model"), nb::arg("optimizer_model"), nb::arg("checkpoint"),
+             nb::arg("outputs"), nb::arg("learning_rate"));
 }
 
 }  // namespace sardonyx::python

@@ -62,7 +62,7 @@ void run(Cancel* cancel, std::optional<double> timeout, Work&& work) {
 std::string class_name(nb::handle object) { return nb::type_name(object.type()).c_str(); }
 
 Value value_of(nb::handle object, const ValueDescription* wanted, const std::string& name,
-               std::string_view what, nb::list& kept) {
+               std::string_view what, KeptObjects& kept) {
   kept.append(object);  // the dict may lose it while the lock is released
   try {
     return borrowed_value_from(object, wanted == nullptr ? Wanted{} : wanted_of(*wanted), kept);
@@ -129,8 +129,9 @@ nb::dict objects_by_name(const std::vector<ValueDescription>& described,
 }
 
 RunningTraining::RunningTraining(const HeldModel& model, const TrainingOptions& options)
-    : model_(model), born_in_(forks_so_far()) {
+    : model_(model.unbroken()), born_in_(forks_so_far()) {
   {
+    const InModel inside(model_);
     const nb::gil_scoped_release unlocked;
     session_ = std::make_unique<TrainingSession>(model_.model, options);
   }
@@ -165,6 +166,7 @@ TrainingSession& RunningTraining::changed_session() const {
 
 void RunningTraining::initialize(Cancel* cancel, std::optional<double> timeout) {
   TrainingSession& training = changed_session();
+  const InModel inside(model_);
   run(cancel, timeout, [&](const RunOptions& options) { training.initialize(options); });
   model_.tell();
 }
@@ -197,6 +199,7 @@ nb::dict RunningTraining::step(nb::handle inputs, size_t which, nb::object accep
     };
   }
   std::vector<Value> told;
+  const InModel inside(model_);
   run(cancel, timeout, [&](const RunOptions& running) {
     options.run = running;
     told = training.step(taken.values, which, options);
@@ -209,6 +212,7 @@ nb::dict RunningTraining::infer(nb::handle inputs, Cancel* cancel, std::optional
   const TrainingSession& training = session();
   const TakenValues taken = taken_values(inputs, training.inputs(), "input");
   std::vector<Value> made;
+  const InModel inside(model_);
   run(cancel, timeout,
       [&](const RunOptions& options) { made = training.infer(taken.values, options); });
   model_.tell();

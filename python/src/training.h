@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "convert.h"
 #include "model.h"
 #include "sardonyx/training.h"
 #include "session.h"
@@ -20,7 +21,7 @@ namespace sardonyx::python {
 // Values by name, and the objects whose memory they view.
 struct TakenValues {
   std::vector<NamedValue> values;
-  nb::list kept;
+  KeptObjects kept;
 };
 // A dict by name, or a list in the order of `wanted`. `what`: "input", for errors.
 TakenValues taken_values(nb::handle given, const std::vector<ValueDescription>& wanted,

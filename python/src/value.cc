@@ -52,6 +52,13 @@ HeldValue uninitialised(const std::string& type, std::vector<int64_t> shape) {
   return {Value(std::move(tensor)), true};
 }
 
+// The elements as they lie: of types of less than a byte several in each.
+nb::bytes bytes_of(const HeldValue& held) {
+  const Tensor& tensor = held.value.tensor();
+  if (tensor.element_type() == ElementType::string) refuse("texts have no bytes of one size");
+  return nb::bytes(tensor.data(), tensor.byte_size());
+}
+
 // Writes an array's elements over those of the tensor.
 void fill(const HeldValue& held, nb::handle array) {
   Tensor target = held.value.tensor();
@@ -102,6 +109,7 @@ void bind_values(nb::module_& module) {
                    [](const HeldValue& held) { return held.value.tensor().byte_size(); })
       .def_prop_ro("writable",
                    [](const HeldValue& held) { return held.writable && held.value.is_tensor(); })
+      .def("to_bytes", &bytes_of)
       .def("fill", &fill, nb::arg("array"))
       .def("view",
            [](const HeldValue& held) { return view_of(held.value.tensor(), held.writable); })

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/memory_account.h"
+#include "base/moved_from.h"
 #include "compose/value_types.h"
 #include "ir/walk.h"
 #include "session/model.h"
@@ -122,41 +123,43 @@ ModelEditor::~ModelEditor() = default;
 ModelEditor::ModelEditor(ModelEditor&&) noexcept = default;
 ModelEditor& ModelEditor::operator=(ModelEditor&&) noexcept = default;
 
-Model ModelEditor::finish() const { return ModelMaker::derive(state_->source, state_->model); }
+Model ModelEditor::finish() const {
+  return ModelMaker::derive(behind(state_, "editor").source, behind(state_, "editor").model);
+}
 
 ModelEditor& ModelEditor::set_ir_version(int64_t version) {
-  state_->model.ir_version = version;
+  behind(state_, "editor").model.ir_version = version;
   return *this;
 }
 
 ModelEditor& ModelEditor::set_producer_name(std::string name) {
-  state_->model.producer_name = std::move(name);
+  behind(state_, "editor").model.producer_name = std::move(name);
   return *this;
 }
 
 ModelEditor& ModelEditor::set_producer_version(std::string version) {
-  state_->model.producer_version = std::move(version);
+  behind(state_, "editor").model.producer_version = std::move(version);
   return *this;
 }
 
 ModelEditor& ModelEditor::set_domain(std::string domain) {
-  state_->model.domain = std::move(domain);
+  behind(state_, "editor").model.domain = std::move(domain);
   return *this;
 }
 
 ModelEditor& ModelEditor::set_model_version(int64_t version) {
-  state_->model.model_version = version;
+  behind(state_, "editor").model.model_version = version;
   return *this;
 }
 
 ModelEditor& ModelEditor::set_doc_string(std::string text) {
-  state_->model.doc_string = std::move(text);
+  behind(state_, "editor").model.doc_string = std::move(text);
   return *this;
 }
 
 ModelEditor& ModelEditor::set_metadata(std::string_view key, std::string value) {
   require_name(key, "the metadata");
-  auto& entries = state_->model.metadata_props;
+  auto& entries = behind(state_, "editor").model.metadata_props;
   const auto found = std::ranges::find(entries, key, &ir::StringEntry::key);
   if (found != entries.end()) {
     found->value = std::move(value);
@@ -168,16 +171,16 @@ ModelEditor& ModelEditor::set_metadata(std::string_view key, std::string value) 
 
 ModelEditor& ModelEditor::remove_metadata(std::string_view key) {
   const auto is_it = [&](const ir::StringEntry& entry) { return entry.key == key; };
-  if (std::erase_if(state_->model.metadata_props, is_it) == 0)
-    fail_at(state_->model.path, ErrorCode::bad_input, "the model has no metadata '{}' to remove",
-            key);
+  if (std::erase_if(behind(state_, "editor").model.metadata_props, is_it) == 0)
+    fail_at(behind(state_, "editor").model.path, ErrorCode::bad_input,
+            "the model has no metadata '{}' to remove", key);
   return *this;
 }
 
 ModelEditor& ModelEditor::set_opset_import(std::string_view domain, int64_t version) {
   if (version < 1)
     fail(ErrorCode::bad_input, "versions of operator sets begin at 1; found {}", version);
-  auto& imports = state_->model.opset_imports;
+  auto& imports = behind(state_, "editor").model.opset_imports;
   const auto is_it = [&](const ir::OperatorSetId& import) {
     return ir::canonical_domain(import.domain) == ir::canonical_domain(domain);
   };
@@ -191,14 +194,15 @@ ModelEditor& ModelEditor::set_opset_import(std::string_view domain, int64_t vers
 }
 
 ModelEditor& ModelEditor::set_graph_name(std::string name) {
-  if (!state_->model.graph)
-    fail_at(state_->model.path, ErrorCode::invalid_model, "the model has no graph to name");
-  state_->model.graph->name = std::move(name);
+  if (!behind(state_, "editor").model.graph)
+    fail_at(behind(state_, "editor").model.path, ErrorCode::invalid_model,
+            "the model has no graph to name");
+  behind(state_, "editor").model.graph->name = std::move(name);
   return *this;
 }
 
 ModelEditor& ModelEditor::set_type(std::string_view value, std::string_view type) {
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   ir::TypeProto parsed = parsed_type(type);
   ir::ValueInfo *input = named(graph.inputs, value), *output = named(graph.outputs, value);
   if (input != nullptr) input->type = parsed;
@@ -217,7 +221,7 @@ ModelEditor& ModelEditor::set_type(std::string_view value, std::string_view type
 ModelEditor& ModelEditor::set_dimension(std::string_view value, int64_t axis, int64_t size) {
   if (size < 0)
     fail(ErrorCode::bad_input, "a dimension of '{}' can't have the size {}", value, size);
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   change_declared(graph, value, [&](ir::ValueInfo& info) { dimension_of(info, axis); });
   change_declared(graph, value, [&](ir::ValueInfo& info) {
     ir::Dimension& dimension = dimension_of(info, axis);
@@ -229,7 +233,7 @@ ModelEditor& ModelEditor::set_dimension(std::string_view value, int64_t axis, in
 
 ModelEditor& ModelEditor::set_dimension(std::string_view value, int64_t axis,
                                         std::string_view name) {
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   change_declared(graph, value, [&](ir::ValueInfo& info) { dimension_of(info, axis); });
   change_declared(graph, value, [&](ir::ValueInfo& info) {
     ir::Dimension& dimension = dimension_of(info, axis);
@@ -241,7 +245,7 @@ ModelEditor& ModelEditor::set_dimension(std::string_view value, int64_t axis,
 }
 
 ModelEditor& ModelEditor::set_denotation(std::string_view value, std::string denotation) {
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   change_declared(graph, value, [&](const ir::ValueInfo& info) {
     if (!info.type)
       fail(ErrorCode::bad_input, "'{}' declares no type; set_type gives it one", value);
@@ -252,7 +256,7 @@ ModelEditor& ModelEditor::set_denotation(std::string_view value, std::string den
 
 ModelEditor& ModelEditor::set_denotation(std::string_view value, int64_t axis,
                                          std::string denotation) {
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   change_declared(graph, value, [&](ir::ValueInfo& info) { dimension_of(info, axis); });
   change_declared(graph, value,
                   [&](ir::ValueInfo& info) { dimension_of(info, axis).denotation = denotation; });
@@ -261,7 +265,7 @@ ModelEditor& ModelEditor::set_denotation(std::string_view value, int64_t axis,
 
 ModelEditor& ModelEditor::add_input(std::string_view name, std::string_view type) {
   require_name(name, "an input");
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   if (named(graph.inputs, name) != nullptr)
     fail(ErrorCode::bad_input, "the model has an input '{}' already", name);
   if (is_made(graph, name))
@@ -273,7 +277,7 @@ ModelEditor& ModelEditor::add_input(std::string_view name, std::string_view type
 }
 
 ModelEditor& ModelEditor::remove_input(std::string_view name) {
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   if (named(graph.inputs, name) == nullptr)
     fail(ErrorCode::bad_input, "the model has no input '{}'", name);
   if (!is_initializer(graph, name) && is_read(graph, name))
@@ -284,7 +288,7 @@ ModelEditor& ModelEditor::remove_input(std::string_view name) {
 
 ModelEditor& ModelEditor::add_output(std::string_view name, std::string_view type) {
   require_name(name, "an output");
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   if (named(graph.outputs, name) != nullptr)
     fail(ErrorCode::bad_input, "the model has an output '{}' already", name);
   if (!is_made(graph, name) && named(graph.inputs, name) == nullptr && !is_initializer(graph, name))
@@ -294,7 +298,7 @@ ModelEditor& ModelEditor::add_output(std::string_view name, std::string_view typ
   if (!type.empty()) {
     output.type = parsed_type(type);
   } else {
-    const auto types = compose::value_types(state_->model);
+    const auto types = compose::value_types(behind(state_, "editor").model);
     if (const auto found = types.find(output.name); found != types.end())
       output.type = found->second;
   }
@@ -304,7 +308,7 @@ ModelEditor& ModelEditor::add_output(std::string_view name, std::string_view typ
 }
 
 ModelEditor& ModelEditor::remove_output(std::string_view name) {
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   const auto is_it = [&](const ir::ValueInfo& output) { return output.name == name; };
   if (std::erase_if(graph.outputs, is_it) == 0)
     fail(ErrorCode::bad_input, "the model has no output '{}'", name);
@@ -312,12 +316,13 @@ ModelEditor& ModelEditor::remove_output(std::string_view name) {
 }
 
 bool ModelEditor::has_initializer(std::string_view name) const {
-  return state_->model.graph && named(state_->model.graph->initializers, name) != nullptr;
+  return behind(state_, "editor").model.graph &&
+         named(behind(state_, "editor").model.graph->initializers, name) != nullptr;
 }
 
 ModelEditor& ModelEditor::add_initializer(std::string_view name, const Tensor& tensor) {
   require_name(name, "an initializer");
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   if (is_initializer(graph, name) || is_made(graph, name))
     fail(ErrorCode::bad_input, "the main graph has a value '{}' already", name);
   graph.initializers.push_back(proto_of(tensor, name));
@@ -325,7 +330,7 @@ ModelEditor& ModelEditor::add_initializer(std::string_view name, const Tensor& t
 }
 
 ModelEditor& ModelEditor::replace_initializer(std::string_view name, const Tensor& tensor) {
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   ir::TensorProto* old = named(graph.initializers, name);
   if (old == nullptr) {
     fail(ErrorCode::bad_input, "the model has no {}initializer '{}'",
@@ -339,7 +344,7 @@ ModelEditor& ModelEditor::replace_initializer(std::string_view name, const Tenso
 }
 
 ModelEditor& ModelEditor::remove_initializer(std::string_view name) {
-  ir::Graph& graph = state_->graph();
+  ir::Graph& graph = behind(state_, "editor").graph();
   if (!is_initializer(graph, name))
     fail(ErrorCode::bad_input, "the model has no initializer '{}'", name);
   if (named(graph.inputs, name) == nullptr && is_read(graph, name))

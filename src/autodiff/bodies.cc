@@ -3,6 +3,9 @@
 
 #include <map>
 
+#include "ir/internal_domain.h"
+#include "ops/internal/gradients.h"
+
 namespace sardonyx::autodiff {
 namespace {
 
@@ -26,6 +29,8 @@ const std::map<std::string_view, GradientBody>& all_bodies() {
 GradientBody gradient_body(std::string_view domain, std::string_view op) {
   if (domain == "ai.onnx.preview" && op == "FlexAttention") return flex_attention_body;
   if (domain == "com.microsoft" && op == "GroupQueryAttention") return group_query_attention_body;
+  if (domain == ir::internal_domain && op == ops::internal::LSTMRecurrenceGradient::name)
+    return recurrence_gradient_body;
   if (!domain.empty()) return nullptr;
   const auto found = all_bodies().find(op);
   return found == all_bodies().end() ? nullptr : found->second;

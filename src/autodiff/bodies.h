@@ -64,8 +64,9 @@ class NodeWriter {
 GradientBody gradient_body(std::string_view domain, std::string_view op);
 std::vector<std::string_view> gradient_body_names();
 
-// recurrent.cc: RNN, GRU and LSTM as a Scan for each direction.
+// recurrent.cc: RNN, GRU and LSTM, and what flows back through the recurrence of an LSTM.
 std::vector<ir::Node> recurrent_body(const ir::Node& node, GradientEmitter& e);
+std::vector<ir::Node> recurrence_gradient_body(const ir::Node& node, GradientEmitter& e);
 
 // sequences.cc: a convolution over the past, and a Scan over tokens.
 std::vector<ir::Node> causal_conv_body(const ir::Node& node, GradientEmitter& e);

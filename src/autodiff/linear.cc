@@ -6,7 +6,7 @@
 
 #include "autodiff/rules.h"
 #include "base/fail.h"
-#include "ops/families/einsum_equation.h"
+#include "ops/shared/einsum_equation.h"
 #include "ops/upgrade_context.h"
 
 namespace sardonyx::autodiff {

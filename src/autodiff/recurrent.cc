@@ -1,9 +1,12 @@
-// RNN, GRU and LSTM as a Scan for each direction, for their gradients.
+// RNN, GRU and LSTM as the operators that they are differentiated through: a Scan for each
+// direction, or, of an LSTM with the usual functions, an operator with kernels of its own.
 #include <cmath>
 
 #include "autodiff/bodies.h"
 #include "base/fail.h"
-#include "ops/families/recurrent_shape.h"
+#include "ops/internal/gradients.h"
+#include "ops/internal/node.h"
+#include "ops/shared/recurrent_shape.h"
 #include "ops/upgrade_context.h"
 
 namespace sardonyx::autodiff {
@@ -15,6 +18,8 @@ using kernels::RecurrentKind;
 using kernels::RecurrentShape;
 using ops::int_attribute;
 using ops::ints_attribute;
+using ops::internal::LSTMRecurrence;
+using ops::internal::LSTMRecurrenceGradient;
 
 std::string activation(NodeWriter& w, const Gate& gate, float clip, std::string x) {
   if (clip > 0) x = w.add("Clip", {x, w.number(-clip, x), w.number(clip, x)});
@@ -210,6 +215,23 @@ class Recurrent {
     const bool turns = backwards && !lengths_.empty();
     const std::string sums =
         sum(w_, w_.add("MatMul", {turns ? reversed(x_) : x_, transposed(w)}), bias);
+    if (lstm && has_kernel(index)) {
+      LSTMRecurrence made;
+      made.reverse = backwards && !turns;
+      Names results;
+      for (const char* hint : {"states", "last", "cell", "gates", "cells"})
+        results.push_back(w_.fresh(hint));
+      w_.append({to_node(made, "",
+                         {{LSTMRecurrence::sums, sums},
+                          {LSTMRecurrence::r, r},
+                          {LSTMRecurrence::initial_h, initial(5, index, r)},
+                          {LSTMRecurrence::initial_c, initial(6, index, r)},
+                          {LSTMRecurrence::lengths, lengths_}},
+                         results)});
+      ys.push_back(turns ? reversed(results[0]) : results[0]);
+      hs.push_back(results[1]), cs.push_back(results[2]);
+      return;
+    }
     Names inputs{initial(5, index, r)};
     if (lstm) inputs.push_back(initial(6, index, r));
     if (!lengths_.empty()) inputs.push_back(w_.constant(Tensor::scalar<int64_t>(0)));
@@ -224,6 +246,14 @@ class Recurrent {
     ys.push_back(turns ? reversed(results[states]) : results[states]);
     hs.push_back(results[0]);
     if (lstm) cs.push_back(results[1]);
+  }
+
+  // LSTMRecurrence has neither peepholes nor bounds, and its functions are the usual ones.
+  bool has_kernel(int index) const {
+    const Gate* gates = shape_.gates[index];
+    return !view_.has_input(7) && !shape_.input_forget && !(shape_.clip > 0) &&
+           gates[0].function == GateFunction::sigmoid && gates[1].function == GateFunction::tanh &&
+           gates[2].function == GateFunction::tanh;
   }
 
   std::string reversed(const std::string& value) {
@@ -252,10 +282,176 @@ class Recurrent {
   std::string x_, lengths_, transposed_;
 };
 
+// What LSTMRecurrenceGradient computes, as a Scan from the last step to the first.
+class RecurrenceGradient {
+ public:
+  RecurrenceGradient(const ir::Node& node, GradientEmitter& e)
+      : node_(node), services_(e.services()), w_(services_) {}
+
+  std::vector<ir::Node> make() {
+    const bool reverse = ops::internal::from_node<LSTMRecurrenceGradient>(node_).reverse;
+    const std::string cells = in(Op::cells), c = in(Op::initial_c);
+    const std::string none = w_.add("Mul", {c, w_.number(0, c)});
+    const auto given = [&](int i) { return in(i).empty() ? none : in(i); };
+    Names inputs{given(Op::dy_h), given(Op::dy_c)};
+    if (has(Op::lengths)) {  // counts the steps down
+      const std::string steps = w_.add("Shape", {cells}, {int_attribute("end", 1)});
+      inputs.push_back(w_.add("Squeeze", {steps}));
+    }
+    const size_t states = inputs.size();
+    inputs.insert(inputs.end(), {in(Op::gates), cells, earlier(cells, c, reverse)});
+    for (const int i : {Op::dy, Op::dgates, Op::dcells})
+      if (has(i)) inputs.push_back(in(i));
+    const auto count = static_cast<int64_t>(inputs.size() - states);
+    const int64_t way = reverse ? 0 : 1;
+    const Names results = w_.add_many(
+        "Scan", inputs, states + 1,
+        {ops::graph_attribute("body", body()), int_attribute("num_scan_inputs", count),
+         ints_attribute("scan_input_directions", std::vector<int64_t>(inputs.size() - states, way)),
+         ints_attribute("scan_output_directions", {way})});
+    give(Op::dsums, results[states]);
+    give(Op::dinitial_h, results[0]);
+    give(Op::dinitial_c, results[1]);
+    return w_.take();
+  }
+
+ private:
+  using Op = LSTMRecurrenceGradient;
+
+  std::string in(int i) const {
+    return static_cast<size_t>(i) < node_.inputs.size() ? node_.inputs[static_cast<size_t>(i)] : "";
+  }
+  bool has(int i) const { return !in(i).empty(); }
+  void give(size_t output, const std::string& value) {
+    if (output < node_.outputs.size() && !node_.outputs[output].empty())
+      w_.add_to({node_.outputs[output]}, "Identity", {value});
+  }
+  // The state before each step.
+  std::string earlier(const std::string& states, const std::string& initial, bool reverse) {
+    const std::string first = w_.add("Unsqueeze", {initial, w_.ints({0})});
+    const std::string all = w_.add("Concat", reverse ? Names{states, first} : Names{first, states},
+                                   {int_attribute("axis", 0)});
+    const std::string end = w_.ints({reverse ? INT64_MAX : -1});
+    return w_.add("Slice", {all, w_.ints({reverse ? 1 : 0}), end, w_.ints({0})});
+  }
+
+  ir::Graph body() {
+    NodeWriter w(services_);
+    ir::Graph graph;
+    graph.name = "step";
+    const auto input = [&](std::string_view hint) {
+      return graph.inputs.emplace_back().name = w.fresh(hint);
+    };
+    const auto mul = [&](const std::string& a, const std::string& b) {
+      return w.add("Mul", {a, b});
+    };
+    const auto add = [&](const std::string& a, const std::string& b) {
+      return b.empty() ? a : w.add("Add", {a, b});
+    };
+    const auto less_than_one = [&](const std::string& x) {
+      return w.add("Sub", {w.number(1, x), x});
+    };
+    const std::string dh = input("dh"), dc = input("dc");
+    const std::string number = has(Op::lengths) ? input("number") : "";
+    const std::string gates = input("gates"), cell = input("cell"), before = input("before");
+    const std::string dy = has(Op::dy) ? input("dy") : "",
+                      dgates = has(Op::dgates) ? input("dgates") : "",
+                      dcell = has(Op::dcells) ? input("dcell") : "";
+    const auto cut = [&](const std::string& value) {
+      return w.add_many("Split", {value}, 4,
+                        {int_attribute("axis", 1), int_attribute("num_outputs", 4)});
+    };
+    const Names gate = cut(gates), more = dgates.empty() ? Names(4) : cut(dgates);
+    const std::string along = w.add("Tanh", {cell}), h = add(dh, dy);
+    const auto flat = [&](const std::string& x) { return less_than_one(mul(x, x)); };
+    const std::string c = add(add(dc, mul(mul(h, gate[1]), flat(along))), dcell);
+    const auto slope = [&](const std::string& x) { return mul(x, less_than_one(x)); };
+    const Names parts{mul(add(mul(c, gate[3]), more[0]), slope(gate[0])),
+                      mul(add(mul(h, along), more[1]), slope(gate[1])),
+                      mul(add(mul(c, before), more[2]), slope(gate[2])),
+                      mul(add(mul(c, gate[0]), more[3]), flat(gate[3]))};
+    std::string sums = w.add("Concat", parts, {int_attribute("axis", 1)});
+    Names next{w.add("MatMul", {sums, in(Op::r)}), mul(c, gate[2])};
+    if (!number.empty()) {
+      const std::string step = w.add("Sub", {number, w.constant(Tensor::scalar<int64_t>(1))});
+      const std::string alive =
+          w.add("Unsqueeze", {w.add("Less", {step, in(Op::lengths)}), w.ints({1})});
+      next = {w.add("Where", {alive, next[0], dh}),
+              w.add("Where", {alive, next[1], add(dc, dcell)}), step};
+      sums = w.add("Where", {alive, sums, w.number(0, sums)});
+    }
+    next.push_back(w.add("Identity", {sums}));
+    for (const std::string& name : next) graph.outputs.emplace_back().name = name;
+    graph.nodes = w.take();
+    return graph;
+  }
+
+  const ir::Node& node_;
+  const GradientServices& services_;
+  NodeWriter w_;
+};
+
 }  // namespace
 
 std::vector<ir::Node> recurrent_body(const ir::Node& node, GradientEmitter& e) {
   return Recurrent(node, e).make();
+}
+
+std::vector<ir::Node> recurrence_gradient_body(const ir::Node& node, GradientEmitter& e) {
+  return RecurrenceGradient(node, e).make();
+}
+
+// One product over all steps for R; what flows into the sums is handed on.
+void recurrence_gradient(const GradientCall& call, GradientEmitter& e) {
+  using Back = LSTMRecurrenceGradient;
+  const Names &inputs = call.node.inputs, &outputs = call.node.outputs;
+  const auto at = [](const auto& names, int i) {
+    return static_cast<size_t>(i) < names.size() ? names[static_cast<size_t>(i)] : std::string();
+  };
+  const auto wanted = [&](int i) {
+    return static_cast<size_t>(i) < call.wanted.size() && call.wanted[static_cast<size_t>(i)];
+  };
+  const bool reverse = ops::internal::from_node<LSTMRecurrence>(call.node).reverse;
+  Back made;
+  made.reverse = reverse;
+  const auto fresh = [&](bool asked, std::string_view hint) {
+    return asked ? e.services().fresh_name(hint) : std::string();
+  };
+  const Names results{fresh(true, "dsums"), fresh(wanted(LSTMRecurrence::initial_h), "dinitial_h"),
+                      fresh(wanted(LSTMRecurrence::initial_c), "dinitial_c")};
+  const auto flow = [&](int output) { return at(call.of_outputs, output); };
+  e.emit(to_node(made, "",
+                 {{Back::r, inputs[LSTMRecurrence::r]},
+                  {Back::gates, outputs[LSTMRecurrence::gates]},
+                  {Back::cells, outputs[LSTMRecurrence::cells]},
+                  {Back::initial_c, inputs[LSTMRecurrence::initial_c]},
+                  {Back::lengths, at(inputs, LSTMRecurrence::lengths)},
+                  {Back::dy, flow(LSTMRecurrence::y)},
+                  {Back::dy_h, flow(LSTMRecurrence::y_h)},
+                  {Back::dy_c, flow(LSTMRecurrence::y_c)},
+                  {Back::dgates, flow(LSTMRecurrence::gates)},
+                  {Back::dcells, flow(LSTMRecurrence::cells)}},
+                 results),
+         newest_imports());
+  if (wanted(LSTMRecurrence::sums)) call.of_inputs[LSTMRecurrence::sums] = results[0];
+  if (wanted(LSTMRecurrence::initial_h)) call.of_inputs[LSTMRecurrence::initial_h] = results[1];
+  if (wanted(LSTMRecurrence::initial_c)) call.of_inputs[LSTMRecurrence::initial_c] = results[2];
+  if (!wanted(LSTMRecurrence::r)) return;
+  const std::string first = e.emit("Unsqueeze", {inputs[LSTMRecurrence::initial_h], e.ints({0})}),
+                    &y = outputs[LSTMRecurrence::y];
+  const std::string all =
+      e.emit("Concat", reverse ? Names{y, first} : Names{first, y}, {int_attribute("axis", 0)});
+  const std::string before = e.emit(
+      "Slice", {all, e.ints({reverse ? 1 : 0}), e.ints({reverse ? INT64_MAX : -1}), e.ints({0})});
+  const auto rows = [&](const std::string& value, const std::string& like, int64_t axis) {
+    const std::string width =
+        e.emit("Shape", {like}, {int_attribute("start", axis), int_attribute("end", axis + 1)});
+    return e.emit("Reshape",
+                  {value, e.emit("Concat", {e.ints({-1}), width}, {int_attribute("axis", 0)})});
+  };
+  const std::string& r = inputs[LSTMRecurrence::r];
+  call.of_inputs[LSTMRecurrence::r] =
+      e.emit("Gemm", {rows(results[0], r, 0), rows(before, r, 1)}, {int_attribute("transA", 1)});
 }
 
 }  // namespace sardonyx::autodiff

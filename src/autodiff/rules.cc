@@ -354,6 +354,8 @@ GradientRule gradient_rule(std::string_view domain, std::string_view op) {
   if (domain == "com.microsoft" && op == "MatMulNBits") return matmul_nbits_gradient;
   if (domain == ir::internal_domain && op == ops::internal::ConvWeightGradient::name)
     return conv_weight_gradient_gradient;
+  if (domain == ir::internal_domain && op == ops::internal::LSTMRecurrence::name)
+    return recurrence_gradient;
   const auto found = all_rules().find(op);
   return domain.empty() && found != all_rules().end() ? found->second : nullptr;
 }

@@ -15,6 +15,9 @@ namespace sardonyx::autodiff {
 
 struct GradientCall;
 
+// The newest version of every domain whose nodes may stand in a lowered graph.
+const std::vector<ir::OperatorSetId>& newest_imports();
+
 // Emits nodes of the newest opset version.
 class GradientEmitter {
  public:
@@ -78,6 +81,9 @@ void conv_weight_gradient_gradient(const GradientCall& call, GradientEmitter& e)
 void average_pool_gradient(const GradientCall& call, GradientEmitter& e);
 void lp_pool_gradient(const GradientCall& call, GradientEmitter& e);
 void loss_gradient(const GradientCall& call, GradientEmitter& e);
+
+// recurrent.cc
+void recurrence_gradient(const GradientCall& call, GradientEmitter& e);
 
 // quantization.cc
 void quantize_gradient(const GradientCall& call, GradientEmitter& e);

@@ -184,7 +184,7 @@ void GradientWalk::forward(const ir::Node& node, bool again) {
   const bool active = is_active_node(copy), by_body = active && !has_rule(copy),
              keeps = active && !by_body && has_graphs(copy);
   if (!again && keeps) {
-    Replaced& replaced = replaced_.emplace_back(&node, std::vector<ir::Node>());
+    Replaced& replaced = replaced_.emplace_back(Replaced{&node, {}});
     for (ir::Node& made : with_history(copy))
       services_.lower(std::move(made), newest_imports(), replaced.by);
     note(copy);
@@ -193,7 +193,7 @@ void GradientWalk::forward(const ir::Node& node, bool again) {
   if (active && !by_body && lacks_names(copy)) {
     name_outputs(copy, copy.op_type == "Dropout" ? 2 : copy.outputs.size(), services_);
     if (!again) {
-      Replaced& replaced = replaced_.emplace_back(&node, std::vector<ir::Node>());
+      Replaced& replaced = replaced_.emplace_back(Replaced{&node, {}});
       services_.lower(copy, newest_imports(), replaced.by);
     }
   }
@@ -201,6 +201,7 @@ void GradientWalk::forward(const ir::Node& node, bool again) {
     note(copy);
     return;
   }
+  if (!again && put_body_in_place(node)) return;
   for (std::string& output : copy.outputs) {
     if (output.empty()) continue;
     const std::string fresh = services_.fresh_name(output);
@@ -220,6 +221,20 @@ void GradientWalk::add_node(const ir::Node& node, bool keeps) {
     emitter_.emit(node, newest_imports());
   }
   note(node);
+}
+
+// A recurrent layer whose body has no graphs stands there as its body, and runs once.
+bool GradientWalk::put_body_in_place(const ir::Node& node) {
+  if (gradient_body(node.domain, node.op_type) != recurrent_body) return false;
+  const std::vector<ir::Node> nodes = recurrent_body(node, emitter_);
+  if (std::ranges::any_of(nodes, [](const ir::Node& inner) { return has_graphs(inner); }))
+    return false;
+  Replaced& replaced = replaced_.emplace_back(Replaced{&node, {}});
+  for (const ir::Node& inner : nodes) {
+    services_.lower(inner, newest_imports(), replaced.by);
+    note(inner);
+  }
+  return true;
 }
 
 // An operator without a rule: the nodes that it can be said with have them.

@@ -29,9 +29,6 @@ class GradientTexts {
   std::map<const schema::FunctionText*, std::unique_ptr<ir::Function>> parsed_;
 };
 
-// The newest version of every domain whose nodes may stand in a lowered graph.
-const std::vector<ir::OperatorSetId>& newest_imports();
-
 // What the graphs of a node read from around it, each name once.
 std::vector<std::string> captured_by(const ir::Node& node);
 
@@ -83,6 +80,7 @@ class GradientWalk {
   void note(const ir::Node& node);
   void add_node(const ir::Node& node, bool keeps);
   void run_body(const ir::Node& node);
+  bool put_body_in_place(const ir::Node& node);
   void backward_of(const ir::Node& node);
   void require_complete(const ir::Node& node, const std::vector<char>& wanted,
                         const std::vector<std::string>& of_inputs) const;

@@ -80,6 +80,30 @@ std::string conv_input(GradientEmitter& e, const std::string& dy, const std::str
   return e.emit("Pad", {inner, e.ints(wider)});
 }
 
+// The same where sizes are open, so that a run must find what is left over.
+std::string conv_input_open(GradientEmitter& e, const std::string& dy, const std::string& kernel,
+                            const Window& w, const std::string& x) {
+  const size_t rank = w.kernel.size();
+  const bool jumps = std::ranges::any_of(w.strides, [](int64_t stride) { return stride != 1; });
+  std::vector<int64_t> pads = w.begins;
+  if (jumps)
+    pads.resize(2 * rank, 0);
+  else
+    pads.insert(pads.end(), w.ends.begin(), w.ends.end());
+  const std::string inner =
+      e.emit("ConvTranspose", {dy, kernel},
+             {ints_attribute("strides", w.strides), ints_attribute("dilations", w.dilations),
+              ints_attribute("pads", pads), ints_attribute("kernel_shape", w.kernel),
+              int_attribute("group", w.groups)});
+  if (!jumps) return inner;
+  const auto places = [&](const std::string& value) {
+    return e.emit("Shape", {value}, {int_attribute("start", 2)});
+  };
+  const std::string rest = e.emit("Sub", {places(x), places(inner)});
+  const std::string before = e.ints(std::vector<int64_t>(rank + 4, 0));
+  return e.emit("Pad", {inner, e.emit("Concat", {before, rest}, {int_attribute("axis", 0)})});
+}
+
 std::vector<int64_t> pads_of(const Window& w) {
   std::vector<int64_t> pads = w.begins;
   pads.insert(pads.end(), w.ends.begin(), w.ends.end());
@@ -99,13 +123,17 @@ std::string conv_weights(GradientEmitter& e, const std::string& input, const std
   return e.emit(node.op_type, {input, dy}, std::move(node.attributes), node.domain);
 }
 
-// The convolution itself, cropped to the sizes of `y`: padding at the end may leave room for more.
+// The convolution itself.
+std::string conv_whole(GradientEmitter& e, const std::string& x, const std::string& kernel,
+                       const Window& w) {
+  return e.emit("Conv", {x, kernel},
+                {ints_attribute("strides", w.strides), ints_attribute("dilations", w.dilations),
+                 ints_attribute("pads", pads_of(w)), int_attribute("group", w.groups)});
+}
+// Cropped to the sizes of `y`: padding at the end may leave room for more.
 std::string conv_output(GradientEmitter& e, const std::string& x, const std::string& kernel,
                         const Window& w, const Shape& y) {
-  const std::string whole =
-      e.emit("Conv", {x, kernel},
-             {ints_attribute("strides", w.strides), ints_attribute("dilations", w.dilations),
-              ints_attribute("pads", pads_of(w)), int_attribute("group", w.groups)});
+  const std::string whole = conv_whole(e, x, kernel, w);
   std::vector<int64_t> axes(w.kernel.size());
   std::iota(axes.begin(), axes.end(), int64_t{2});
   return e.emit("Slice", {whole, e.ints(std::vector<int64_t>(axes.size(), 0)),
@@ -128,6 +156,16 @@ void conv_bias(const GradientCall& call, GradientEmitter& e) {
       "their sizes");
 }
 
+// Of an image whose sizes are open. Padding that depends on them is known where windows go by one.
+Window open_window_of(const GradientCall& call, std::vector<int64_t> kernel) {
+  const Shape any(kernel.size() + 2, int64_t{1} << 20);
+  Window window = window_of(call, any, std::move(kernel));
+  const bool is_same = view_of(call).attr_string("auto_pad", "NOTSET").starts_with("SAME");
+  if (is_same && std::ranges::any_of(window.strides, [](int64_t one) { return one != 1; }))
+    open_sizes(call);
+  return window;
+}
+
 }  // namespace
 
 void conv_gradient(const GradientCall& call, GradientEmitter& e) {
@@ -135,13 +173,41 @@ void conv_gradient(const GradientCall& call, GradientEmitter& e) {
              y = e.image(call.node.outputs[0]);
   conv_bias(call, e);
   if (!call.wanted[0] && !call.wanted[1]) return;
-  if (!x || !w || !y) open_sizes(call);
-  const Window window = window_of(call, *x, {w->begin() + 2, w->end()});
+  if (!w || w->size() < 3) open_sizes(call);
+  const bool known = x && y;
+  const std::vector<int64_t> kernel(w->begin() + 2, w->end());
+  const Window window = known ? window_of(call, *x, kernel) : open_window_of(call, kernel);
   if (call.wanted[0])
-    call.of_inputs[0] = conv_input(e, flow(call), call.node.inputs[1], window, *x, *y);
+    call.of_inputs[0] =
+        known ? conv_input(e, flow(call), call.node.inputs[1], window, *x, *y)
+              : conv_input_open(e, flow(call), call.node.inputs[1], window, call.node.inputs[0]);
   if (call.wanted[1])
     call.of_inputs[1] = conv_weights(e, call.node.inputs[0], flow(call), window, *w);
 }
+
+namespace {
+
+// With sizes that are open: what the transposed convolution leaves out at its ends, the
+// convolution pads with.
+void open_conv_transpose_gradient(const GradientCall& call, GradientEmitter& e,
+                                  const Shape& weights) {
+  const ops::NodeView view = view_of(call);
+  Window window = open_window_of(call, {weights.begin() + 2, weights.end()});
+  const size_t rank = window.kernel.size();
+  const auto extra = view.attr_ints("output_padding").value_or(std::vector<int64_t>(rank, 0));
+  if (view.has_attribute("output_shape") || extra.size() != rank ||
+      view.attr_string("auto_pad", "NOTSET").starts_with("SAME"))
+    open_sizes(call);
+  for (size_t d = 0; d < rank; ++d) {
+    if (extra[d] - window.ends[d] >= window.strides[d]) open_sizes(call);
+    window.ends[d] = std::max<int64_t>(0, window.ends[d] - extra[d]);
+  }
+  if (call.wanted[0]) call.of_inputs[0] = conv_whole(e, flow(call), call.node.inputs[1], window);
+  if (call.wanted[1])
+    call.of_inputs[1] = conv_weights(e, flow(call), call.node.inputs[0], window, weights);
+}
+
+}  // namespace
 
 // The convolution whose transpose it is; of the weights, with input and output exchanged.
 void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e) {
@@ -149,7 +215,8 @@ void conv_transpose_gradient(const GradientCall& call, GradientEmitter& e) {
              y = e.image(call.node.outputs[0]);
   conv_bias(call, e);
   if (!call.wanted[0] && !call.wanted[1]) return;
-  if (!x || !w || !y) open_sizes(call);
+  if (!w || w->size() < 3) open_sizes(call);
+  if (!x || !y) return open_conv_transpose_gradient(call, e, *w);
   const ops::NodeView view = view_of(call);
   Window window = window_of(call, *x, {w->begin() + 2, w->end()});
   const size_t rank = window.kernel.size();
@@ -215,11 +282,38 @@ std::string tap_counts(GradientEmitter& e, const Window& w, const Shape& x, cons
 
 }  // namespace
 
+namespace {
+
+// With sizes that are open: all windows count as many taps where no padding is left out.
+void open_average_pool_gradient(const GradientCall& call, GradientEmitter& e, int64_t channels,
+                                const std::vector<int64_t>& kernel) {
+  const ops::NodeView view = view_of(call);
+  Window w = open_window_of(call, kernel);
+  w.groups = channels;
+  const bool is_padded = std::ranges::any_of(pads_of(w), [](int64_t pad) { return pad != 0; });
+  if (view.attr_int("ceil_mode", 0) != 0 ||
+      (is_padded && view.attr_int("count_include_pad", 0) == 0))
+    open_sizes(call);
+  double taps = 1;
+  for (const int64_t size : kernel) taps *= static_cast<double>(size);
+  Shape ones_shape{w.groups, 1};
+  ones_shape.insert(ones_shape.end(), kernel.begin(), kernel.end());
+  const std::string& dy = flow(call);
+  const std::string share = e.scalar_like(static_cast<float>(1 / taps), dy);
+  call.of_inputs[0] =
+      conv_input_open(e, dy, e.emit("Expand", {share, e.ints(ones_shape)}), w, call.node.inputs[0]);
+}
+
+}  // namespace
+
 // Every output gives each element it averaged the same share.
 void average_pool_gradient(const GradientCall& call, GradientEmitter& e) {
   const ops::NodeView view = view_of(call);
   const auto x = e.image(call.node.inputs[0]), y = e.image(call.node.outputs[0]);
   const auto kernel = view.attr_ints("kernel_shape");
+  if (const auto open = e.sizes(call.node.inputs[0]);
+      (!x || !y) && kernel && open && open->size() == kernel->size() + 2 && (*open)[1] >= 0)
+    return open_average_pool_gradient(call, e, (*open)[1], *kernel);
   if (!x || !y || !kernel || x->size() != kernel->size() + 2 || (*x)[1] < 0) open_sizes(call);
   Window w = window_of(call, *x, *kernel);
   const bool counts_padding = view.attr_int("count_include_pad", 0) != 0;

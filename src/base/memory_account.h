@@ -40,8 +40,11 @@ class MemoryAccount {
  public:
   // `limit`: bytes; 0: none. `option` names what sets it, for the message. `used`: what is in use
   // already.
+  // Throws Error (bad_input) where the limit is negative.
   explicit MemoryAccount(int64_t limit, std::string option = {}, int64_t used = 0)
-      : limit_(limit > 0 ? limit : INT64_MAX), option_(std::move(option)), used_(used) {}
+      : limit_(limit > 0 ? limit : INT64_MAX), option_(std::move(option)), used_(used) {
+    if (limit < 0) throw Error(ErrorCode::bad_input, option_ + " must not be negative");
+  }
   MemoryAccount(const MemoryAccount&) = delete;
   MemoryAccount& operator=(const MemoryAccount&) = delete;
 

@@ -1,5 +1,6 @@
 #include "sardonyx/value.h"
 
+#include <atomic>
 #include <memory>
 
 #include "base/bytes.h"
@@ -107,6 +108,15 @@ const SparseTensor& Value::sparse_tensor() const {
 const Sequence& Value::sequence() const {
   if (kind() == Kind::sequence) return *std::get<3>(held_);
   wrong_kind(kind(), Kind::sequence);
+}
+Sequence Value::take_sequence() {
+  if (kind() != Kind::sequence) wrong_kind(kind(), Kind::sequence);
+  const std::shared_ptr<Sequence> shared = std::move(std::get<3>(held_));
+  held_ = std::monostate();
+  if (shared.use_count() != 1) return *shared;
+  // Whoever let go of it on another thread has read it before.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return std::move(*shared);
 }
 const Map& Value::map() const {
   if (kind() == Kind::map) return *std::get<4>(held_);

@@ -1,6 +1,8 @@
 // Training on data, through the C interface.
 #include "sardonyx/fit.h"
 
+#include <cstring>
+
 #include "capi/named_values.h"
 #include "capi/training.h"
 #include "capi/views.h"
@@ -139,7 +141,19 @@ sardonyx_status* sardonyx_training_data_arrays(const sardonyx_training_data* dat
   return guarded([&] {
     const TrainingData& of = required(data, "data").data;
     required(arrays, "arrays");
-    *arrays = new sardonyx_named_values{{}, of.arrays()};
+    std::vector<NamedValue> values = of.arrays();
+    for (auto& [name, value] : values) {  // a C program reads elements where they lie
+      const Tensor& tensor = value.tensor();
+      constexpr uintptr_t alignment = 16;
+      if (tensor.element_type() == ElementType::string ||
+          reinterpret_cast<uintptr_t>(tensor.data()) % alignment == 0)
+        continue;
+      Tensor copy(tensor.element_type(), tensor.shape());
+      if (tensor.byte_size() > 0)
+        std::memcpy(copy.mutable_data(), tensor.data(), tensor.byte_size());
+      value = Value(std::move(copy));
+    }
+    *arrays = new sardonyx_named_values{{}, std::move(values)};
   });
 }
 

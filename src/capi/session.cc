@@ -1,5 +1,6 @@
 #include "capi/session.h"
 #include "sardonyx/allocator.h"
+#include "session/session_log.h"
 
 namespace sardonyx::capi {
 
@@ -65,6 +66,23 @@ void set_model_options(const sardonyx_session_options& known, SessionOptions& op
   if (known.cache_folder != nullptr) options.cache_folder = known.cache_folder;
 }
 
+void set_log(const sardonyx_session_options& known, SessionOptions& options) {
+  if (known.log_level < 0 || known.log_level > SARDONYX_LOG_ERROR)
+    fail(ErrorCode::bad_input, "log_level is 0 or a level from {} to {}; got {}",
+         SARDONYX_LOG_DEBUG, SARDONYX_LOG_ERROR, known.log_level);
+  if (known.log_level != 0) options.log_level = static_cast<LogLevel>(known.log_level);
+  if (known.log == nullptr) return;
+  options.log = [log = known.log, user = known.log_user](const LogMessage& told) {
+    const sardonyx_log_message message{sizeof(sardonyx_log_message),
+                                       static_cast<sardonyx_log_level>(told.level),
+                                       told.rule.c_str(),
+                                       told.place.c_str(),
+                                       told.message.c_str(),
+                                       told.advice.c_str()};
+    log(&message, user);
+  };
+}
+
 // Asks the caller's functions.
 class CallersAllocator final : public Allocator {
  public:
@@ -114,6 +132,7 @@ SessionOptions capi::session_options(const sardonyx_session_options* given) {
   options.seed = known.seed;
   options.memory_limit = limit_of(known.memory_limit);
   set_model_options(known, options);
+  set_log(known, options);
   return options;
 }
 
@@ -174,7 +193,9 @@ sardonyx_status* sardonyx_session_load(const char* path, const sardonyx_load_opt
                                        sardonyx_session** session) {
   return guarded([&] {
     required(session, "session");
-    *session = new_session(Model(&required(path, "path"), load_options(load)), options);
+    LoadOptions loading = load_options(load);
+    if (!loading.warn) loading.warn = SessionLog(session_options(options), {}).warn();
+    *session = new_session(Model(&required(path, "path"), loading), options);
   });
 }
 

@@ -1,5 +1,5 @@
 // Training models made of models for inference, through the C interface.
-#include "sardonyx/trainable.h"
+#include "sardonyx/training_artifacts.h"
 
 #include "capi/handles.h"
 #include "capi/views.h"
@@ -104,6 +104,25 @@ sardonyx_status* sardonyx_make_trainable_file(const sardonyx_model* model,
     auto told = std::make_unique<sardonyx_trainable_report>();
     told->report = make_trainable(given, trainable_options(options), file,
                                   external_data == nullptr ? std::string() : external_data);
+    if (report != nullptr) *report = told.release();
+  });
+}
+
+sardonyx_status* sardonyx_make_trainable_of_artifacts(const sardonyx_training_artifacts* artifacts,
+                                                      sardonyx_model** trainable,
+                                                      sardonyx_trainable_report** report) {
+  return guarded([&] {
+    required(artifacts, "artifacts"), required(trainable, "trainable");
+    const sardonyx_training_artifacts known = known_part(artifacts);
+    const TrainingArtifacts files{&required(known.training_model, "training_model"),
+                                  &required(known.eval_model, "eval_model"),
+                                  &required(known.optimizer_model, "optimizer_model"),
+                                  &required(known.checkpoint, "checkpoint")};
+    ArtifactOptions options;
+    options.outputs = texts(known.outputs, known.output_count, "outputs");
+    options.learning_rate = known.learning_rate;
+    auto told = std::make_unique<sardonyx_trainable_report>();
+    *trainable = new sardonyx_model{{}, make_trainable(files, options, &told->report)};
     if (report != nullptr) *report = told.release();
   });
 }

@@ -30,7 +30,7 @@ class PlainGraph final : public ops::PreparedGraph {
   int input_count() const override { return static_cast<int>(graph_.inputs.size()); }
   int output_count() const override { return static_cast<int>(graph_.outputs.size()); }
 
-  std::vector<Value> run(ops::RunContext& outer, std::span<const Value> inputs) const override {
+  std::vector<Value> run(ops::RunContext& outer, std::span<Value> inputs) const override {
     if (inputs.size() != graph_.inputs.size()) {
       fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed,
               "takes {} inputs; got {}", graph_.inputs.size(), inputs.size());

@@ -4,7 +4,7 @@
 #include "infer/infer.h"
 #include "infer/unknowns.h"
 #include "ir/tensor.h"
-#include "ops/families/file_constants.h"
+#include "ops/shared/file_constants.h"
 
 namespace sardonyx::infer {
 namespace {

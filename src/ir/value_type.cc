@@ -102,6 +102,18 @@ ValueType value_type(const TypeProto& proto, SymbolTable& symbols) {
   return type;
 }
 
+TypeProto::Kind kind_of(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::tensor: return Kind::tensor;
+    case Value::Kind::sparse_tensor: return Kind::sparse_tensor;
+    case Value::Kind::sequence: return Kind::sequence;
+    case Value::Kind::map: return Kind::map;
+    case Value::Kind::optional: return Kind::optional;
+    case Value::Kind::none: break;
+  }
+  return Kind::none;
+}
+
 ValueType type_of(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::tensor: {

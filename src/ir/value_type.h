@@ -44,6 +44,7 @@ ValueType value_type(const TypeProto& proto, SymbolTable& symbols);
 // The same type with a fresh unknown for every size that is no number: for items of sequences,
 // which need not agree in them, and where a type passes from one symbol table to another.
 ValueType with_open_sizes(ValueType type, SymbolTable& symbols);
+TypeProto::Kind kind_of(const Value& value);
 // The type of a concrete value.
 ValueType type_of(const Value& value);
 // Back to the specification's form; expressions become dim_params with their text.

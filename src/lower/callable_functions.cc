@@ -40,12 +40,13 @@ size_t bytes_of(const ir::Attribute& attribute, bool shares_tensors) {
 
 size_t CallableFunctions::copied_bytes(const ir::Function& function) {
   const auto [at, is_new] = copied_.try_emplace(&function, 0);
-  if (!is_new) return at->second;
+  size_t& bytes = at->second;
+  if (!is_new) return bytes;
   ir::walk(function, {.node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
              for (const ir::Attribute& attribute : node.attributes)
-               at->second += bytes_of(attribute, node.op_type == "Constant");
+               bytes += bytes_of(attribute, node.op_type == "Constant");
            }});
-  return at->second;
+  return bytes;
 }
 
 const ir::Function* CallableFunctions::standard(const ir::Node& node) {

@@ -2,8 +2,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "ops/families/memory.h"
 #include "ops/run_account.h"
+#include "ops/shared/memory.h"
 #include "ops/step_memory.h"
 
 namespace sardonyx::ops {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "ops/families/fixed_point.h"
+#include "ops/shared/fixed_point.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -26,8 +26,9 @@ class PreparedGraph {
   virtual int input_count() const = 0;
   virtual int output_count() const = 0;
   // Runs the graph once. `outer` is the step's own context, whose inputs hold the captured values.
-  // Inputs may borrow memory for the time of the call; outputs own theirs. Thread-safe.
-  virtual std::vector<Value> run(RunContext& outer, std::span<const Value> inputs) const = 0;
+  // Inputs may borrow memory for the time of the call; outputs own theirs. Sequences among the
+  // inputs are none afterwards: the graph may make others of them. Thread-safe.
+  virtual std::vector<Value> run(RunContext& outer, std::span<Value> inputs) const = 0;
   // What is known of the outputs of a run with such inputs, told without one. Throws Error where
   // such a run must fail. Thread-safe.
   virtual std::vector<ValueFacts> infer_outputs(RunContext& outer,

@@ -22,6 +22,14 @@ Value RunContext::in_value(int i) const {
                       static_cast<size_t>(byte_size(slot.element, slot.count)));
 }
 
+Sequence RunContext::take_sequence(int i) const {
+  Value& value = inputs_[i]->value;
+  const bool granted =
+      in_place_ != nullptr &&
+      std::ranges::any_of(*in_place_, [&](const InPlace& p) { return p.input == i; });
+  return granted ? value.take_sequence() : value.sequence();
+}
+
 void RunContext::set_output(int i, Value value) {
   if (value.is_tensor() && value.tensor().owner()) {
     const void* data = value.tensor().data();

@@ -78,11 +78,21 @@ class BindContext : public StepShapes {
   int64_t scratch_ = 0;
 };
 
+// Output `output` may share the memory of input `input` when their byte sizes are equal and nobody
+// needs that input afterwards: the step then computes in place. Of sequences: it may take the
+// input's items (RunContext::take_sequence).
+struct InPlace {
+  int output;
+  int input;
+};
+
 class RunContext : public StepShapes {
  public:
+  // `in_place`: what the plan grants of the step's traits; null: nothing.
   RunContext(Slot* const* inputs, int input_count, Slot* const* outputs, int output_count,
-             const void* state, void* scratch, RunEnvironment& environment)
-      : state_(state), scratch_(scratch), environment_(environment) {
+             const void* state, void* scratch, RunEnvironment& environment,
+             const std::vector<InPlace>* in_place = nullptr)
+      : state_(state), scratch_(scratch), environment_(environment), in_place_(in_place) {
     inputs_ = inputs, outputs_ = outputs, input_count_ = input_count, output_count_ = output_count;
   }
 
@@ -102,6 +112,9 @@ class RunContext : public StepShapes {
   // The input as a value of any kind. A tensor in the arena comes as a borrowed view that is
   // valid during this step only: copy what must live longer (to_owned).
   Value in_value(int i) const;
+  // The input's sequence, to make another one of: its items themselves where the step may work in
+  // place and nothing else shares them, a copy of the list otherwise.
+  Sequence take_sequence(int i) const;
   // For outputs that are not dense tensors, and for steps with traits.allocates_outputs. Charges
   // the run for a tensor that is not an input's memory; the items of other values were charged
   // when they were made.
@@ -127,6 +140,7 @@ class RunContext : public StepShapes {
 
   void* scratch_;
   RunEnvironment& environment_;
+  const std::vector<InPlace>* in_place_;
 };
 
 // A value that does not borrow run memory: tensors without an owner are copied.
@@ -134,12 +148,6 @@ Value to_owned(const Value& value);
 
 // What the planner must know of a step. Filled by prepare.
 struct StepTraits {
-  // Output `output` may share the memory of input `input` when their byte sizes are equal and
-  // nobody needs that input afterwards: the step then computes in place.
-  struct InPlace {
-    int output;
-    int input;
-  };
   std::vector<InPlace> in_place;
   // >= 0: output 0 is the same bytes as this input under another shape (Reshape, Identity …);
   // the executor makes it a view and does not call run at all.

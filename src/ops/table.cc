@@ -78,6 +78,7 @@
   UNIT(layer_normalization)           \
   UNIT(linear_attention)              \
   UNIT(loop)                          \
+  UNIT(lstm_recurrence)               \
   UNIT(loss)                          \
   UNIT(matmul)                        \
   UNIT(matmul_integer)                \

@@ -137,7 +137,7 @@ void GraphIndex::replace(size_t i, ir::Node node, std::span<const size_t> with) 
   }
   parts.push_back(i);
   std::ranges::sort(parts);
-  parts.erase(std::ranges::unique(parts).begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   std::vector<const ir::Node*> nodes;
   for (const size_t part : parts) nodes.push_back(part == i ? &old : &graph_.nodes[part]);
   ir::set_sources(graph_.nodes[i], nodes);

@@ -46,15 +46,16 @@ void Context::match(int index, std::span<const int64_t> shape) {
 
 // Takes an input where it lies, or a copy where it does not lie as its type needs. Most addresses
 // fit all types, which is seen at once.
-void Context::take_input(size_t i, const Value& given) {
+void Context::take_input(size_t i, const Value& given, bool aligned) {
   const int index = plan_.inputs()[i];
   const PlanValue& v = value(index);
   ops::Slot& s = slot(index);
   match_kind(v.name, v.known.type, given);
   const Value* taken = &given;
   constexpr uintptr_t strictest = 8;
-  const bool fits =
-      given.is_tensor() && reinterpret_cast<uintptr_t>(given.tensor().data()) % strictest == 0;
+  const bool fits = given.is_tensor()
+                        ? reinterpret_cast<uintptr_t>(given.tensor().data()) % strictest == 0
+                        : aligned;
   if (!fits && given.kind() != Value::Kind::none)
     taken = &held_inputs_.emplace_back(ir::aligned(given));
   if (!taken->is_tensor() || !v.known.type.is_tensor()) {
@@ -82,9 +83,10 @@ void Context::note_shape(std::span<const int64_t> shape) {
   given_shapes_.insert(given_shapes_.end(), shape.begin(), shape.end());
 }
 
-bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured) {
+bool Context::take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+                          bool aligned) {
   given_shapes_.clear();
-  for (size_t i = 0; i < inputs.size(); ++i) take_input(i, inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) take_input(i, inputs[i], aligned);
   for (size_t i = 0; i < captured.size(); ++i) {
     const int index = plan_.captured()[i];
     if (captured[i] == nullptr || value(index).source == PlanValue::Source::constant) continue;
@@ -282,6 +284,81 @@ int64_t Context::place(const Segment& segment, std::span<const int64_t> counts,
   return layout.end();
 }
 
+namespace {
+
+// Bytes that one value after the other takes, and the steps during which they are taken.
+struct LivingBlock {
+  int64_t bytes = 0, exact = 0;
+  int first = 0, last = 0;
+  std::vector<int> values;
+  int64_t offset = -1;
+};
+
+// Where each block goes; how much they take.
+int64_t place_largest_first(std::vector<LivingBlock>& blocks) {
+  std::vector<LivingBlock*> order;
+  for (LivingBlock& block : blocks) order.push_back(&block);
+  std::ranges::stable_sort(order, std::greater(), [](const LivingBlock* b) { return b->bytes; });
+  std::vector<const LivingBlock*> placed;  // by offset
+  int64_t end = 0;
+  for (LivingBlock* block : order) {
+    int64_t at = 0;
+    for (const LivingBlock* other : placed) {
+      if (other->first > block->last || block->first > other->last) continue;
+      if (other->offset - at >= block->bytes) break;
+      at = std::max(at, other->offset + other->bytes);
+    }
+    block->offset = at;
+    const auto before = std::ranges::upper_bound(placed, at, {}, &LivingBlock::offset);
+    placed.insert(before, block);
+    if (__builtin_add_overflow(at, block->bytes, &at))
+      fail(ErrorCode::out_of_memory, "the run's working memory overflows");
+    end = std::max(end, at);
+  }
+  return end;
+}
+
+}  // namespace
+
+int64_t Context::place_by_size(const Segment& segment, std::span<const int64_t> counts,
+                               std::vector<int64_t>& offsets) const {
+  std::vector<LivingBlock> blocks;
+  std::vector<int> block_of(offsets.size(), -1);
+  for (int s = segment.begin; s < segment.end; ++s) {
+    const PlanStep& step = this->step(s);
+    for (size_t o = 0; o < step.outputs.size(); ++o) {
+      const int v = step.outputs[o];
+      if (!is_in_arena(v)) continue;
+      const int64_t exact = byte_size(value(v).known.type.element, counts[static_cast<size_t>(v)]);
+      int at = -1;
+      for (const auto& pair : step.in_place) {
+        if (pair.output != static_cast<int>(o)) continue;
+        const int root = value(step.inputs[static_cast<size_t>(pair.input)]).root;
+        const int block =
+            value(root).made_by < segment.begin ? -1 : block_of[static_cast<size_t>(root)];
+        if (block < 0) continue;
+        const LivingBlock& taken = blocks[static_cast<size_t>(block)];
+        // It ends here, and no other output of this step has taken it over.
+        if (taken.last != s || taken.exact != exact || taken.values.back() != root) continue;
+        at = block;
+        break;
+      }
+      if (at < 0) {
+        at = static_cast<int>(blocks.size());
+        blocks.push_back({ArenaLayout::rounded(exact), exact, s, s, {}, -1});
+      }
+      LivingBlock& block = blocks[static_cast<size_t>(at)];
+      block.values.push_back(v);
+      block.last = std::max(s, value(v).last_use);
+      block_of[static_cast<size_t>(v)] = at;
+    }
+  }
+  const int64_t bytes = place_largest_first(blocks);
+  for (const LivingBlock& block : blocks)
+    for (const int v : block.values) offsets[static_cast<size_t>(v)] = block.offset;
+  return bytes;
+}
+
 // Working memory of a segment whose sizes the run has decided, were they as large as their bounds
 // allow; nullopt where something has none.
 std::optional<int64_t> Context::max_bytes(const Segment& segment) const {
@@ -334,6 +411,12 @@ const PlanStep& Context::largest_in(const Segment& segment) {
 void Context::lay_out(const Segment& segment, size_t index, eval::Environment& environment) {
   for (const int v : segment.values) counts_[static_cast<size_t>(v)] = slot(v).count;
   int64_t needed = place(segment, counts_, offsets_);
+  constexpr int max_compact_steps = 8192;
+  if (plan_.is_compact() && segment.end - segment.begin <= max_compact_steps) {
+    std::vector<int64_t> offsets(offsets_);
+    const int64_t smaller = place_by_size(segment, counts_, offsets);
+    if (smaller < needed) needed = smaller, offsets_ = std::move(offsets);
+  }
   for (const int v : segment.values) counts_[static_cast<size_t>(v)] = 0;
   Bytes& arena = arenas_[index];
   // A burst of large sizes does not keep its memory once sizes are small again.

@@ -376,8 +376,11 @@ void Builder::take_in_place() {
         uses += other >= 0 && plan_.values_[static_cast<size_t>(other)].root ==
                                   plan_.values_[static_cast<size_t>(input)].root;
       }
-      if (from.source == PlanValue::Source::step && !from.boxed && from.output_storage < 0 &&
-          !to.boxed && to.output_storage < 0 && from.last_use == static_cast<int>(s) && uses == 1) {
+      if (from.last_use != static_cast<int>(s) || uses != 1) continue;
+      const bool in_arena = from.source == PlanValue::Source::step && !from.boxed &&
+                            from.output_storage < 0 && !to.boxed && to.output_storage < 0;
+      const bool sequence = from.known.type.kind == ir::TypeProto::Kind::sequence;
+      if (in_arena || sequence) {
         step.in_place.push_back(pair);
       }
     }

@@ -12,6 +12,17 @@
 
 namespace sardonyx::run {
 
+namespace {
+
+// Apart, so that runs of small models do not pay for it.
+[[gnu::noinline]] void let_go_of_sequences(std::span<Value> given) {
+  for (Value& one : given) {
+    if (one.kind() == Value::Kind::sequence) one = Value();
+  }
+}
+
+}  // namespace
+
 Context::Context(const Plan& plan, int threads)
     : plan_(plan),
       threads_(threads),
@@ -132,7 +143,8 @@ void Context::drop_run_values() {
 }
 
 bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
-                  std::span<Value> outputs, eval::Environment& environment, OutputMemory* memory) {
+                  std::span<Value> outputs, eval::Environment& environment, OutputMemory* memory,
+                  std::span<Value> given) {
   struct Cleanup {
     Context& context;
     Observer* observer;
@@ -146,7 +158,7 @@ bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
   run_outputs_ = outputs;
   output_memory_ = memory;
   newest_change_ = 0;
-  if (!take_inputs(inputs, captured)) segment_bound_[0] = 0;
+  if (!take_inputs(inputs, captured, !given.empty())) segment_bound_[0] = 0;
   // Sizes that the last run decided are open again.
   if (plan_.segments().size() > 1) {
     for (size_t id = 0; id < sizes_.size(); ++id) {
@@ -161,6 +173,7 @@ bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
         match(index, {dims_of(index), static_cast<size_t>(value(index).rank())});
     }
   }
+  if (!given.empty()) let_go_of_sequences(given);
   bool anew = !ranked_outputs_;
   for (size_t s = 0; s < plan_.segments().size(); ++s) anew |= run_segment(s, outputs, environment);
   give_outputs(outputs);

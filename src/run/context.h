@@ -21,7 +21,8 @@ class Context {
 
   // As Plan::run.
   bool run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
-           std::span<Value> outputs, eval::Environment& environment, OutputMemory* memory);
+           std::span<Value> outputs, eval::Environment& environment, OutputMemory* memory,
+           std::span<Value> given);
   int threads() const { return threads_; }
   // Memory that stays for the next run.
   int64_t arena_bytes() const;
@@ -32,9 +33,11 @@ class Context {
   ops::Slot& slot(int index) { return slots_[static_cast<size_t>(index)]; }
   int64_t* dims_of(int index) { return dims_.data() + value(index).dims_offset; }
 
-  // Takes the inputs; true where their shapes are those of the last run.
-  bool take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured);
-  void take_input(size_t i, const Value& given);
+  // Takes the inputs; true where their shapes are those of the last run. `aligned`: those that are
+  // no tensors are known to lie as their types need.
+  bool take_inputs(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
+                   bool aligned);
+  void take_input(size_t i, const Value& given, bool aligned);
   void note_shape(std::span<const int64_t> shape);
   void match(int index, std::span<const int64_t> shape);
   // Evaluates sizes, checks constraints, lays out memory and binds the steps of a segment.
@@ -53,6 +56,9 @@ class Context {
   // returns the arena's size.
   int64_t place(const Segment& segment, std::span<const int64_t> counts,
                 std::vector<int64_t>& offsets) const;
+  // The same by size, the largest first, each at the lowest place that is free while it lives.
+  int64_t place_by_size(const Segment& segment, std::span<const int64_t> counts,
+                        std::vector<int64_t>& offsets) const;
   std::optional<int64_t> max_bytes(const Segment& segment) const;
   void bind_step(int index, eval::Environment& environment);
 

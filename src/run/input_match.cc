@@ -21,7 +21,7 @@ std::string place_of(std::string_view input, size_t dimension) {
 void match_kind(std::string_view input, const ir::ValueType& wanted, const Value& given) {
   if (!wanted.is_known() || given.kind() == Value::Kind::none) return;
   if (!given.is_tensor() || !wanted.is_tensor()) {
-    if (ir::type_of(given).kind == wanted.kind) return;
+    if (ir::kind_of(given) == wanted.kind) return;
     refuse(input,
            fmt::format("is a {}, the model takes {}", name_of(given.kind()), wanted.to_string()));
   }

@@ -7,7 +7,7 @@ namespace sardonyx::run {
 
 Plan::Plan(ir::Graph graph, std::span<const ValueFacts> inputs,
            std::vector<std::pair<std::string, ValueFacts>> captured, const PlanServices& services)
-    : graph_(std::move(graph)) {
+    : graph_(std::move(graph)), compact_(services.compact) {
   Builder(*this, services).build(inputs, std::move(captured));
 }
 
@@ -33,11 +33,11 @@ void Plan::release(std::unique_ptr<Context> context) const {
 }
 
 bool Plan::run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
-               std::span<Value> outputs, eval::Environment& environment,
-               OutputMemory* memory) const {
+               std::span<Value> outputs, eval::Environment& environment, OutputMemory* memory,
+               std::span<Value> given) const {
   std::unique_ptr<Context> context = acquire(environment.pool().threads());
   // A context that a failed run leaves behind is dropped: its binding may be half done.
-  const bool anew = context->run(inputs, captured, outputs, environment, memory);
+  const bool anew = context->run(inputs, captured, outputs, environment, memory, given);
   release(std::move(context));
   return anew;
 }

@@ -21,6 +21,8 @@ using ops::ValueFacts;
 struct PlanServices {
   ops::PackCache* packs = nullptr;  // never null
   bool exact = false;
+  // Working memory as small as it gets: laying values out takes longer where sizes are new.
+  bool compact = false;
   // Of the inference of all plans within one another; never null.
   std::shared_ptr<infer::Budget> budget = std::make_shared<infer::Budget>();
 };
@@ -63,7 +65,7 @@ struct PlanStep {
   std::vector<int> outputs;
   std::vector<std::string> captured;  // names of the inputs after the node's own
   // in_place[k] of the step's traits may be taken: the input is not needed afterwards.
-  std::vector<ops::StepTraits::InPlace> in_place;
+  std::vector<ops::InPlace> in_place;
   int64_t state_offset = 0;
   std::vector<ops::Refusal> refusals;
   // Its subgraphs, as it prepared them; without a plan where that is left to the run.
@@ -100,10 +102,11 @@ class Plan {
 
   // Inputs in the graph's order, then the captured values as slots. Outputs that are tensors of
   // the right type and shape on entry are filled where they lie. Returns false where no output can
-  // have another shape than in the run before of the same context.
+  // have another shape than in the run before of the same context. `given`: the inputs again, by a
+  // step whose body this is, which gives them away: once all fit, sequences among them are none.
   bool run(std::span<const Value> inputs, std::span<ops::Slot* const> captured,
-           std::span<Value> outputs, eval::Environment& environment,
-           OutputMemory* memory = nullptr) const;
+           std::span<Value> outputs, eval::Environment& environment, OutputMemory* memory = nullptr,
+           std::span<Value> given = {}) const;
 
   const ir::Graph& graph() const { return graph_; }
   std::span<const PlanStep> steps() const { return steps_; }
@@ -115,6 +118,7 @@ class Plan {
   const ir::SymbolTable& symbols() const { return symbols_; }
   int64_t state_bytes() const { return state_bytes_; }
   int dims_count() const { return dims_count_; }
+  bool is_compact() const { return compact_; }
   // Bytes of working memory in all contexts made so far.
   int64_t arena_bytes() const;
 
@@ -129,6 +133,7 @@ class Plan {
   std::vector<int> inputs_, captured_, outputs_;
   int64_t state_bytes_ = 0;
   int dims_count_ = 0;
+  bool compact_ = false;
 
   // Run contexts that no run is using, each for one number of threads.
   std::unique_ptr<Context> acquire(int threads) const;

@@ -62,7 +62,8 @@ ops::RunContext Context::context_of(int index, Bytes& scratch, eval::Environment
           static_cast<int>(step.outputs.size()),
           state_.data() + step.state_offset,
           scratch.mutable_data(),
-          environment};
+          environment,
+          &step.in_place};
 }
 
 void Context::run_step(int index, ops::RunContext& run, eval::Environment& environment) {

@@ -19,7 +19,7 @@ PlannedGraph::PlannedGraph(const ir::Graph& graph, std::span<const ValueFacts> i
   }
 }
 
-std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<const Value> inputs) const {
+std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<Value> inputs) const {
   if (inputs.size() != graph_.inputs.size()) {
     fail_at(fmt::format("graph '{}'", graph_.name), ErrorCode::run_failed,
             "takes {} inputs; got {}", graph_.inputs.size(), inputs.size());
@@ -32,7 +32,7 @@ std::vector<Value> PlannedGraph::run(ops::RunContext& outer, std::span<const Val
     captured.push_back(position < 0 ? nullptr : outer.input_slots()[position]);
   std::vector<Value> outputs(graph_.outputs.size());
   try {
-    plan_->run(inputs, captured, outputs, outer.environment());
+    plan_->run(inputs, captured, outputs, outer.environment(), nullptr, inputs);
   } catch (const ShapeMismatch&) {
     return run_plainly(outer, inputs);  // the node feeds other shapes than inference foresaw
   }

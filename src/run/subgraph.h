@@ -20,7 +20,7 @@ class PlannedGraph final : public ops::PreparedGraph {
 
   int input_count() const override { return static_cast<int>(graph_.inputs.size()); }
   int output_count() const override { return static_cast<int>(graph_.outputs.size()); }
-  std::vector<Value> run(ops::RunContext& outer, std::span<const Value> inputs) const override;
+  std::vector<Value> run(ops::RunContext& outer, std::span<Value> inputs) const override;
   std::vector<ValueFacts> infer_outputs(ops::RunContext& outer,
                                         std::span<const ValueFacts> inputs) const override;
 

@@ -47,9 +47,10 @@ struct AsyncRuns::State {
   }
 };
 
-AsyncRuns::AsyncRuns(int max_threads, std::vector<int> processors)
+AsyncRuns::AsyncRuns(int max_threads, std::vector<int> processors, SessionLog log)
     : max_threads_(static_cast<size_t>(max_threads)),
       processors_(std::move(processors)),
+      log_(std::move(log)),
       state_(std::make_shared<State>()) {}
 
 void AsyncRuns::start_thread(State& state) {
@@ -59,9 +60,21 @@ void AsyncRuns::start_thread(State& state) {
 }
 
 void AsyncRuns::add(std::function<void()> work) {
+  const size_t fewer = enqueue(std::move(work));
+  if (fewer == 0 || told_.exchange(true)) return;
+  log_.tell({.level = LogLevel::warning,
+             .place = "session",
+             .message = fmt::format("asynchronous runs go on {} threads instead of {}: the system "
+                                    "does not start another",
+                                    fewer, max_threads_),
+             .advice = "further runs wait for their turn; raise the limit of processes"});
+}
+
+size_t AsyncRuns::enqueue(std::function<void()> work) {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   state.queue.push_back(std::move(work));
+  size_t fewer = 0;
   // Once it stops, only its own threads add anything: they go on until nothing waits.
   if (!state.stops && state.queue.size() > state.idle && state.threads.size() < max_threads_) {
     try {
@@ -73,9 +86,11 @@ void AsyncRuns::add(std::function<void()> work) {
         fail(ErrorCode::out_of_memory, "the system does not start a thread for the run: {}",
              error.what());
       }
+      fewer = state.threads.size();
     }
   }
   state.wake.notify_one();
+  return fewer;
 }
 
 void AsyncRuns::finish() {

@@ -1,9 +1,12 @@
 // Threads that runs of a session go on when their caller does not wait for them.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
+
+#include "session/session_log.h"
 
 namespace sardonyx {
 
@@ -12,7 +15,8 @@ namespace sardonyx {
 class AsyncRuns {
  public:
   // `processors`: where its threads run (base/affinity.h).
-  AsyncRuns(int max_threads, std::vector<int> processors);
+  // `log` is told once where the system starts fewer threads.
+  AsyncRuns(int max_threads, std::vector<int> processors, SessionLog log = {});
   ~AsyncRuns() { finish(); }
   AsyncRuns(const AsyncRuns&) = delete;
   AsyncRuns& operator=(const AsyncRuns&) = delete;
@@ -27,10 +31,14 @@ class AsyncRuns {
  private:
   struct State;
   void start_thread(State& state);
+  // How many threads there are where one more could not be started; 0 otherwise.
+  size_t enqueue(std::function<void()> work);
 
   const size_t max_threads_;
   const std::vector<int> processors_;
-  std::shared_ptr<State> state_;  // which a thread that outlives this object keeps
+  const SessionLog log_;
+  std::atomic<bool> told_ = false;  // of fewer threads
+  std::shared_ptr<State> state_;    // which a thread that outlives this object keeps
 };
 
 }  // namespace sardonyx

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/moved_from.h"
 #include "base/similar.h"
 #include "session/running.h"
 
@@ -113,8 +114,8 @@ void Binding::Implementation::end_output(size_t i) {
 }
 
 Binding::Binding(const Session& session) : implementation_(std::make_unique<Implementation>()) {
-  implementation_->session = session.implementation_;
   implementation_->inputs.resize(session.inputs().size());
+  implementation_->session = session.implementation_;
   implementation_->outputs.resize(session.outputs().size());
   implementation_->targets.resize(session.outputs().size());
 }
@@ -124,7 +125,7 @@ Binding::Binding(Binding&&) noexcept = default;
 Binding& Binding::operator=(Binding&&) noexcept = default;
 
 void Binding::bind_input(std::string_view name, Value value) {
-  Implementation& b = *implementation_;
+  Implementation& b = behind(implementation_, "binding");
   b.inputs[place_among(inputs_of(*b.session), name, "input")] = std::move(value);
   b.is_checked = false;
 }
@@ -136,7 +137,7 @@ void Binding::bind_input(std::string_view name, const TensorRef& memory) {
 void Binding::unbind_input(std::string_view name) { bind_input(name, Value()); }
 
 void Binding::bind_output(std::string_view name, const MutableTensorRef& memory) {
-  Implementation& b = *implementation_;
+  Implementation& b = behind(implementation_, "binding");
   const size_t at = place_among(b.output_descriptions(), name, "output");
   if (!is_dense(memory))
     fail_at(b.place(at), ErrorCode::bad_input,
@@ -155,14 +156,14 @@ void Binding::bind_output(std::string_view name, const MutableTensorRef& memory)
 }
 
 void Binding::bind_output(std::string_view name) {
-  Implementation& b = *implementation_;
+  Implementation& b = behind(implementation_, "binding");
   const size_t at = place_among(b.output_descriptions(), name, "output");
   b.targets[at] = {};
   b.outputs[at] = Value();
 }
 
 void Binding::run(const RunOptions& options) {
-  Implementation& b = *implementation_;
+  Implementation& b = behind(implementation_, "binding");
   if (!b.is_checked) b.refuse_overlaps();
   b.is_checked = true;
   for (size_t i = 0; i < b.outputs.size(); ++i) b.begin_output(i);
@@ -175,10 +176,12 @@ void Binding::run(const RunOptions& options) {
   }
 }
 
-std::span<const Value> Binding::outputs() const { return implementation_->outputs; }
+std::span<const Value> Binding::outputs() const {
+  return behind(implementation_, "binding").outputs;
+}
 
 const Value& Binding::output(std::string_view name) const {
-  const Implementation& b = *implementation_;
+  const Implementation& b = behind(implementation_, "binding");
   return b.outputs[place_among(b.output_descriptions(), name, "output")];
 }
 

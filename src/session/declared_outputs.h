@@ -25,6 +25,9 @@ class DeclaredOutputs {
 
   // False where nothing is left to be said.
   bool is_active() const { return open_ > 0; }
+  // Whether check() was called. Plans are shared: the first run of a session may be one whose sizes
+  // another session's run had before.
+  bool has_checked() const { return has_checked_.load(std::memory_order_relaxed); }
   // `names`: of the inputs given, in order. `made`: the outputs, in the model's order.
   void check(std::span<const std::string> names, std::span<const Value> given,
              std::span<const Value> made) const;
@@ -33,7 +36,8 @@ class DeclaredOutputs {
   std::vector<ir::ValueInfo> inputs_, outputs_;
   Warn warn_;
   std::unique_ptr<std::atomic<bool>[]> told_;  // by output
-  mutable std::atomic<size_t> open_ = 0;       // outputs of which a warning may come yet
+  mutable std::atomic<bool> has_checked_ = false;
+  mutable std::atomic<size_t> open_ = 0;  // outputs of which a warning may come yet
 };
 
 }  // namespace sardonyx

@@ -6,6 +6,7 @@
 #include <map>
 #include <type_traits>
 
+#include "base/fail.h"
 #include "ir/tensor.h"
 #include "sardonyx/compare.h"
 #include "sardonyx/error.h"
@@ -370,6 +371,9 @@ class Differ {
 }  // namespace
 
 DiffResult diff(const ir::Model& first, const ir::Model& second, const DiffOptions& options) {
+  if (!(options.relative >= 0) || !(options.absolute >= 0))
+    fail(ErrorCode::bad_input, "tolerances must not be negative; got {} relative and {} absolute",
+         options.relative, options.absolute);
   Differ differ(options);
   differ.messages("", first, second);
   return differ.take();

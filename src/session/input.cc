@@ -202,6 +202,9 @@ Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes,
     const bool is_unset = !dim.size && known == sizes.end();
     if (is_unset && unset != nullptr && (unset->empty() || unset->back() != dim.name))
       unset->push_back(dim.name);
+    if (known != sizes.end() && known->second < 0)
+      fail_at(fmt::format("size '{}'", dim.name), ErrorCode::bad_input,
+              "{} is negative; a size is 0 or more", known->second);
     shape.push_back(dim.size ? *dim.size : known != sizes.end() ? known->second : 1);
   }
   return shape;
@@ -221,6 +224,9 @@ Value random_value(const ValueDescription& wanted, const Shape& shape, uint64_t 
   Generator generator(seed, wanted.name);
   const bool whole = !is_floating(wanted.element_type);
   const RandomRange used = range.value_or(whole ? RandomRange{0, 2} : RandomRange{-1, 1});
+  if (!(used.low <= used.high) || !std::isfinite(used.high - used.low))
+    fail(ErrorCode::bad_input, "random numbers lie between two finite ones; got {} to {}", used.low,
+         used.high);
   return filled(wanted, shape, [&] {
     const double number = used.low + generator.unit() * (used.high - used.low);
     return whole ? std::floor(number) : number;

@@ -49,11 +49,6 @@ void refuse_broken(const Model::Implementation& model) {
 
 void refuse_wrong_sizes(const DimSizes& sizes, const std::vector<ir::ValueInfo>& inputs) {
   refuse_unknown_sizes(sizes, ir::size_names(inputs));
-  for (const auto& [name, size] : sizes) {
-    if (size < 0)
-      fail_at(fmt::format("size '{}'", name), ErrorCode::bad_input,
-              "{} is negative; a size is 0 or more", size);
-  }
 }
 
 void fix_sizes(const DimSizes& sizes, std::vector<ir::ValueInfo>& values) {

@@ -207,6 +207,8 @@ Model::Model(const std::string& path, const LoadOptions& options) {
 
 Model::Model(const void* data, size_t size, std::string folder, std::shared_ptr<const void> owner,
              const LoadOptions& options) {
+  if (data == nullptr && size > 0)
+    fail(ErrorCode::bad_input, "there is no memory for the {} bytes of the model", size);
   implementation_ = within_limit(account_of(options), [&] {
     const auto* bytes = static_cast<const std::byte*>(data);
     Bytes file = owner ? Bytes(std::move(owner), bytes, size) : copied(data, size);

@@ -105,23 +105,45 @@ std::shared_ptr<const PackedFile> open_packed(const std::string& path, const Pac
   return file;
 }
 
-PackedWeights::PackedWeights(const Model::Implementation& model, const SessionOptions& options)
-    : packs_(model.packs), warn_(model.warn) {
+PackedWeights::PackedWeights(const Model::Implementation& model, const SessionOptions& options,
+                             SessionLog log)
+    : packs_(model.packs), log_(std::move(log)) {
   made_for_ = {fingerprint_of(model), packing_target()};
   if (!options.packed.empty()) add_source(open_packed(options.packed, made_for_));
   if (options.cache_folder.empty()) return;
   path_ = (fs::path(options.cache_folder) / name_in_cache(model, made_for_)).string();
-  try {
-    auto file = open_packed(path_, made_for_);
-    // Files of another time may differ where the fingerprint does not see it.
-    if (file->made_for().model.files == made_for_.model.files) file_ = std::move(file);
-  } catch (const Error&) {  // there is none, or it is of no use
-  }
+  take_cached();
   if (file_) {
     add_source(file_);
   } else {
     model.packs.identify();
   }
+}
+
+void PackedWeights::take_cached() {
+  std::error_code problem;
+  if (!fs::exists(path_, problem)) {
+    log_.tell({.level = LogLevel::debug,
+               .place = path_,
+               .message = "there is no file of packed weights yet",
+               .advice = "weights are packed now, and written to it"});
+    return;
+  }
+  std::string reason = "the model's files have changed since it was made";
+  try {
+    auto file = open_packed(path_, made_for_);
+    // Files of another time may differ where the fingerprint does not see it.
+    if (file->made_for().model.files == made_for_.model.files) {
+      file_ = std::move(file);
+      return;
+    }
+  } catch (const Error& error) {
+    reason = error.message();
+  }
+  log_.tell({.level = LogLevel::info,
+             .place = path_,
+             .message = fmt::format("the file of packed weights is of no use: {}", reason),
+             .advice = "weights are packed anew, and it is replaced"});
 }
 
 PackedWeights::~PackedWeights() {
@@ -168,16 +190,18 @@ void PackedWeights::store(ThreadPool& pool) {
   try {
     std::error_code problem;
     fs::create_directories(fs::path(path_).parent_path(), problem);
-    write_packed(path_, made_for_, with_earlier(packed_forms(packs_, pool)));
+    const uint64_t bytes = write_packed(path_, made_for_, with_earlier(packed_forms(packs_, pool)));
     for (const ops::PackCache::Identified& one : list) stored_.insert(one.pack.get());
+    log_.tell({.level = LogLevel::info,
+               .place = path_,
+               .message = fmt::format("packed weights were written, {} bytes", bytes)});
   } catch (const Error& error) {
     const std::string path = std::exchange(path_, {});
-    if (warn_)
-      warn_(
-          {.place = path,
-           .message = fmt::format("the file of packed weights can't be written: {}", error.what()),
-           .advice =
-               "sessions pack their weights anew until their cache_folder can be written to"});
+    log_.tell(
+        {.level = LogLevel::warning,
+         .place = path,
+         .message = fmt::format("the file of packed weights can't be written: {}", error.what()),
+         .advice = "sessions pack their weights anew until their cache_folder can be written to"});
   }
 }
 

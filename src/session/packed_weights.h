@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "sardonyx/session.h"
 #include "session/packed_file.h"
+#include "session/session_log.h"
 
 namespace sardonyx {
 
@@ -26,14 +27,14 @@ std::shared_ptr<const PackedFile> open_packed(const std::string& path, const Pac
 class PackedWeights {
  public:
   // Lets the model's packs be taken from the files that the options name. Throws what open_packed
-  // does for `packed`; a file in `cache_folder` that is of no use is passed over.
-  PackedWeights(const Model::Implementation& model, const SessionOptions& options);
+  // does for `packed`; a file in `cache_folder` that is of no use is passed over, and the log told.
+  PackedWeights(const Model::Implementation& model, const SessionOptions& options, SessionLog log);
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
   // Packs and writes what plans have asked for and the file in the cache has not. What can't be
-  // written isn't, and not tried again; the model's `warn` is told.
+  // written isn't, and not tried again; the log is told.
   void store(ThreadPool& pool);
 
  private:
@@ -41,11 +42,13 @@ class PackedWeights {
   std::vector<PackedForm> with_earlier(std::vector<PackedForm> forms) const;
 
   void add_source(const std::shared_ptr<const PackedFile>& file);
+  // Takes the file in the cache, if it is there and of use.
+  void take_cached();
 
   ops::PackCache& packs_;
   std::vector<std::shared_ptr<const ops::PackSource>> sources_;
   std::mutex mutex_;
-  const std::function<void(const Warning&)> warn_;  // may be null
+  const SessionLog log_;
   std::string path_;  // of the file in the cache; empty: there is none
   PackedFor made_for_;
   std::shared_ptr<const PackedFile> file_;  // that was there; may be null

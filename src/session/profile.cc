@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/loop_recorder.h"
+#include "base/moved_from.h"
 #include "ir/internal_domain.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
@@ -36,11 +37,18 @@ Profile::~Profile() = default;
 Profile::Profile(Profile&&) noexcept = default;
 Profile& Profile::operator=(Profile&&) noexcept = default;
 
-const std::vector<Profile::Step>& Profile::steps() const { return implementation_->steps; }
-const std::vector<Profile::Run>& Profile::runs() const { return implementation_->runs; }
-const std::vector<Profile::Event>& Profile::events() const { return implementation_->events; }
-int64_t Profile::dropped_events() const { return implementation_->dropped; }
-int Profile::threads() const { return implementation_->threads; }
+const std::vector<Profile::Step>& Profile::steps() const {
+  return behind(implementation_, "profile").steps;
+}
+const std::vector<Profile::Run>& Profile::runs() const {
+  return behind(implementation_, "profile").runs;
+}
+const std::vector<Profile::Event>& Profile::events() const {
+  return behind(implementation_, "profile").events;
+}
+int64_t Profile::dropped_events() const { return behind(implementation_, "profile").dropped; }
+Profile::Implementation& Profile::implementation() { return behind(implementation_, "profile"); }
+int Profile::threads() const { return behind(implementation_, "profile").threads; }
 
 namespace {
 

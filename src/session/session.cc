@@ -10,6 +10,7 @@
 
 #include "base/affinity.h"
 #include "base/fail.h"
+#include "base/moved_from.h"
 #include "base/thread_pool.h"
 #include "check/check.h"
 #include "eval/eval.h"
@@ -33,6 +34,7 @@
 #include "session/refusal.h"
 #include "session/running.h"
 #include "session/scalar_inputs.h"
+#include "session/session_log.h"
 #include "wire/footprint.h"
 
 namespace sardonyx {
@@ -41,6 +43,7 @@ namespace {
 LoadOptions loading_with(const SessionOptions& options) {
   LoadOptions loading;
   loading.memory_limit = options.memory_limit;
+  loading.warn = SessionLog(options, {}).warn();
   return loading;
 }
 
@@ -89,6 +92,7 @@ int Threads::count() const { return pool_->threads(); }
 struct Session::Implementation {
   std::shared_ptr<const Model::Implementation> model;
   SessionOptions options;
+  SessionLog log;
   SharedAccount memory;  // that the session charges; null: its maker's, or nobody
   std::shared_ptr<ThreadPool> pool;
   std::unique_ptr<ops::RandomStreams> random;
@@ -137,6 +141,10 @@ struct Session::Implementation {
   // The plan that a run with these inputs takes; null where it is plain.
   SpecializedPlans::SpecializedPlan plan_of(const Variant& variant,
                                             std::span<const Value> given) const;
+  // What the callback of an asynchronous run threw.
+  void tell_of_lost(std::string_view what) const;
+  void tell_of_plan(const Variant& variant, std::span<const Value> given,
+                    std::span<const std::string> guards) const;
   void run(const Variant& variant, std::span<const Value> given, std::span<Value> made,
            const RunOptions& options) const;
   // With outputs in memory of the caller's allocator.
@@ -211,7 +219,7 @@ Variants::Shared Session::Implementation::made_variant(const Names& overridden) 
   auto made = std::make_shared<Variant>();
   made->graph = lowered_graph(*model, options, overridden);
   for (const ir::ValueInfo& input : made->graph.inputs) made->input_names.push_back(input.name);
-  DeclaredValues declared(*model->runnable().graph, model->warn);
+  DeclaredValues declared(*model->runnable().graph, log.warn());
   declared.hold_initializers();
   const auto inferred = declared.observer();
   made->memory.add(wire::memory_of(made->graph));
@@ -239,9 +247,33 @@ SpecializedPlans::SpecializedPlan Session::Implementation::plan_of(
   if (!variant.sized) return {variant.plan, nullptr};
   SpecializedPlans::SpecializedPlan plan =
       within_limit(memory, [&] { return variant.sized->plan_for(given, *pool); });
-  if (plan.is_new) store_packed();
+  if (plan.is_new) {
+    if (log.tells(LogLevel::debug)) tell_of_plan(variant, given, *plan.guards);
+    store_packed();
+  }
   if (plan.is_new && options.prepack) pack_now();
   return plan;
+}
+
+void Session::Implementation::tell_of_lost(std::string_view what) const {
+  log.tell({.level = LogLevel::error,
+            .place = "session",
+            .message = fmt::format("the callback of an asynchronous run threw: {}", what),
+            .advice = "it is dropped; callbacks have to deal with their errors themselves"});
+}
+
+void Session::Implementation::tell_of_plan(const Variant& variant, std::span<const Value> given,
+                                           std::span<const std::string> guards) const {
+  std::string sizes;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!given[i].is_tensor()) continue;
+    sizes += fmt::format("{}'{}' [{}]", sizes.empty() ? "" : ", ", variant.input_names[i],
+                         fmt::join(given[i].tensor().shape(), ","));
+  }
+  log.tell({.level = LogLevel::debug,
+            .place = "session",
+            .message = fmt::format("a plan was made for inputs {}; it takes for granted: {}", sizes,
+                                   fmt::join(guards, ", "))});
 }
 
 void Session::Implementation::run(const Variant& variant, std::span<const Value> given,
@@ -253,7 +285,7 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   const bool anew = options.output_allocator
                         ? run_into_allocated(variant, given, made, run_options, environment)
                         : run_variant(variant, given, made, run_options, environment, nullptr);
-  if (anew && declared_outputs->is_active())
+  if (declared_outputs->is_active() && (anew || !declared_outputs->has_checked()))
     declared_outputs->check(variant.input_names, given, made);
 }
 
@@ -319,20 +351,27 @@ std::vector<ir::ValueInfo> typed_outputs(const Variant& variant) {
   return outputs;
 }
 
+// How many threads of its own a session is to have.
+int wanted_threads(const SessionOptions& options) {
+  if (options.threads > 0) return options.threads;
+  const std::set<int> different(options.processors.begin(), options.processors.end());
+  return different.empty() ? usable_cpus() : static_cast<int>(different.size());
+}
+
 std::shared_ptr<ThreadPool> pool_of(const SessionOptions& options) {
   if (options.processors.empty()) return std::make_shared<ThreadPool>(options.threads);
   usable_cpus();  // asked for before this thread is moved
   const StartOn there(options.processors);
-  const std::set<int> different(options.processors.begin(), options.processors.end());
-  const auto all = static_cast<int>(different.size());
-  return std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : all);
+  return std::make_shared<ThreadPool>(wanted_threads(options));
 }
 
-void warn_of_fewer_threads(const std::function<void(const Warning&)>& warn, int wanted, int found) {
-  if (!warn || found >= wanted) return;
-  warn({.place = "session",
-        .message = fmt::format("{} threads were asked for; the system started {}", wanted, found),
-        .advice = "runs take longer; raise the limit of processes, or ask for fewer threads"});
+void tell_of_fewer_threads(const SessionLog& log, int wanted, int found) {
+  if (found >= wanted) return;
+  log.tell(
+      {.level = LogLevel::warning,
+       .place = "session",
+       .message = fmt::format("{} threads were asked for; the system started {}", wanted, found),
+       .advice = "runs take longer; raise the limit of processes, or ask for fewer threads"});
 }
 
 void check_options(const SessionOptions& options) {
@@ -350,6 +389,7 @@ Session::Session(const Model& model, const SessionOptions& options)
   Implementation& s = *implementation_;
   s.model = model.share();
   s.options = options;
+  s.log = SessionLog(options, s.model->warn);
   if (options.memory_limit != 0) {
     const int64_t used = s.model->memory ? s.model->memory->used() : 0;
     s.memory =
@@ -362,9 +402,9 @@ Session::Session(const Model& model, const SessionOptions& options)
   } else {
     s.pool = pool_of(options);
   }
-  warn_of_fewer_threads(s.model->warn, options.shared_threads ? 0 : options.threads,
-                        s.pool->threads());
-  s.async = std::make_unique<AsyncRuns>(s.pool->threads(), options.processors);
+  if (!options.shared_threads)
+    tell_of_fewer_threads(s.log, wanted_threads(options), s.pool->threads());
+  s.async = std::make_unique<AsyncRuns>(s.pool->threads(), options.processors, s.log);
   const ir::Graph& graph = *s.model->runnable().graph;
   s.defaults = defaults_of(graph);
   std::vector<ir::ValueInfo> inputs = graph.inputs;
@@ -382,12 +422,12 @@ Session::Session(const Model& model, const SessionOptions& options)
   std::stable_partition(s.inputs.begin(), s.inputs.end(),
                         [](const ValueDescription& d) { return !d.optional; });
   s.declared_outputs =
-      std::make_unique<DeclaredOutputs>(std::move(inputs), std::move(outputs), s.model->warn);
-  s.scalars = std::make_unique<ScalarInputs>(s.inputs, s.model->strict, s.model->warn);
+      std::make_unique<DeclaredOutputs>(std::move(inputs), std::move(outputs), s.log.warn());
+  s.scalars = std::make_unique<ScalarInputs>(s.inputs, s.model->strict, s.log.warn());
   for (size_t i = 0; i < s.inputs.size(); ++i) s.places.emplace(s.inputs[i].name, i);
   if (!options.reference && !(options.packed.empty() && options.cache_folder.empty()))
-    s.packed =
-        within_limit(s.memory, [&] { return std::make_unique<PackedWeights>(*s.model, options); });
+    s.packed = within_limit(
+        s.memory, [&] { return std::make_unique<PackedWeights>(*s.model, options, s.log); });
   s.main = s.choose(Names());
   for (const ir::ValueInfo& output : typed_outputs(*s.main->variant))
     s.outputs.push_back(describe(output));
@@ -404,8 +444,12 @@ Session& Session::operator=(Session&& other) noexcept {
   return *this;
 }
 
-const std::vector<ValueDescription>& Session::inputs() const { return implementation_->inputs; }
-const std::vector<ValueDescription>& Session::outputs() const { return implementation_->outputs; }
+const std::vector<ValueDescription>& Session::inputs() const {
+  return behind(implementation_, "session").inputs;
+}
+const std::vector<ValueDescription>& Session::outputs() const {
+  return behind(implementation_, "session").outputs;
+}
 
 // inputs.size() where no input has the name. A few names are compared faster than one is hashed.
 size_t Session::Implementation::place_of(const std::string& name) const {
@@ -506,12 +550,12 @@ void Session::Implementation::run(std::span<const Value> given, std::span<Value>
 
 std::vector<Value> Session::run(const std::vector<NamedValue>& inputs,
                                 const RunOptions& options) const {
-  return implementation_->run(inputs, options);
+  return behind(implementation_, "session").run(inputs, options);
 }
 
 void Session::run(std::span<const Value> inputs, std::span<Value> outputs,
                   const RunOptions& options) const {
-  implementation_->run(inputs, outputs, options);
+  behind(implementation_, "session").run(inputs, outputs, options);
 }
 
 void Session::run_async(std::vector<NamedValue> inputs, Done done, RunOptions options) const {
@@ -522,9 +566,10 @@ void Session::run_async(std::vector<NamedValue> inputs, Done done, RunOptions op
     Done done;
     RunOptions options;
   };
+  AsyncRuns& runs = *behind(implementation_, "session").async;
   auto work = std::make_shared<Work>(
       Work{implementation_, std::move(inputs), std::move(done), std::move(options)});
-  implementation_->async->add([work = std::move(work)] {
+  runs.add([work = std::move(work)] {
     std::vector<Value> made;
     std::exception_ptr error;
     try {
@@ -535,7 +580,10 @@ void Session::run_async(std::vector<NamedValue> inputs, Done done, RunOptions op
     try {
       work->inputs = {};
       if (work->done) work->done(std::move(made), std::move(error));
-    } catch (...) {  // nobody is there to be told
+    } catch (const std::exception& thrown) {
+      work->session->tell_of_lost(thrown.what());
+    } catch (...) {
+      work->session->tell_of_lost("an object of another type than std::exception");
     }
   });
 }
@@ -610,23 +658,26 @@ std::vector<StepDescription> describe(const run::Plan* plan, int level) {
 }  // namespace
 
 std::vector<StepDescription> Session::steps() const {
-  const Variant& variant = *implementation_->main->variant;
-  const auto plan = variant.sized ? variant.sized->symbolic(*implementation_->pool) : variant.plan;
+  const Implementation& s = behind(implementation_, "session");
+  const Variant& variant = *s.main->variant;
+  const auto plan = variant.sized ? variant.sized->symbolic(*s.pool) : variant.plan;
   return describe(plan.get());
 }
 
 PlanDescription Session::plan_for(const std::vector<NamedValue>& inputs) const {
-  const Implementation& s = *implementation_;
+  const Implementation& s = behind(implementation_, "session");
   const std::vector<Value> given = s.by_position(inputs);
   const Implementation::Taken taken = s.take(given);
   const SpecializedPlans::SpecializedPlan plan = s.plan_of(*taken.chosen->variant, taken.inputs);
   return {plan.guards ? *plan.guards : std::vector<std::string>(), describe(plan.plan.get())};
 }
 
-int64_t Session::packed_bytes() const { return implementation_->model->packs.bytes(); }
+int64_t Session::packed_bytes() const {
+  return behind(implementation_, "session").model->packs.bytes();
+}
 
 int64_t Session::arena_bytes() const {
-  const auto& variant = implementation_->main->variant;
+  const auto& variant = behind(implementation_, "session").main->variant;
   if (variant->sized) return variant->sized->arena_bytes();
   return variant->plan ? variant->plan->arena_bytes() : 0;
 }

@@ -12,6 +12,9 @@ namespace sardonyx {
 void refuse_unknown_sizes(const DimSizes& sizes, std::span<const std::string> names) {
   constexpr size_t max_shown = 20;
   for (const auto& [name, size] : sizes) {
+    if (size < 0)
+      fail_at(fmt::format("size '{}'", name), ErrorCode::bad_input,
+              "{} is negative; a size is 0 or more", size);
     if (std::ranges::find(names, name) != names.end()) continue;
     std::vector<std::string_view> known;
     for (const std::string& one : names) {

@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "base/listed.h"
+#include "ir/tensor.h"
 #include "sardonyx/fit.h"
 #include "wire/npy.h"
 
@@ -57,10 +60,11 @@ std::vector<wire::NamedTensor> arrays_of_folder(const std::string& path,
 std::vector<wire::NamedTensor> arrays_of_file(const std::string& path,
                                               const std::vector<ValueDescription>& inputs) {
   try {
-    return wire::read_npz(map_file(path), [&](std::string_view name) {
+    const auto type_of = [&](std::string_view name) {
       const ValueDescription* input = wanted(inputs, name);
       return input != nullptr ? input->element_type : ElementType::undefined;
-    });
+    };
+    return wire::read_npz(map_file(path), type_of, wire::NpyAlignment::as_it_lies);
   } catch (const Error& error) {
     throw error.location().starts_with(path) ? error : error.within(path);
   }
@@ -79,7 +83,9 @@ std::vector<NamedValue> ordered(const std::string& path,
               input.name, input.type, names.empty() ? "none" : listed(names, 8));
     }
     require_fits(input, found->tensor);
-    values.emplace_back(input.name, found->tensor);
+    // Rows are copied out of arrays wherever these lie; what has none is given to a step as it is.
+    const bool has_rows = found->tensor.rank() > 0;
+    values.emplace_back(input.name, has_rows ? found->tensor : ir::aligned(found->tensor));
   }
   return values;
 }
@@ -115,8 +121,10 @@ TrainingData::TrainingData(std::vector<NamedValue> arrays) : arrays_(std::move(a
   if (arrays_.empty()) fail(ErrorCode::bad_input, "there are no arrays to train with");
   std::string first;
   bool has_elements = false;
+  std::unordered_set<std::string_view> names;
   for (const auto& [name, value] : arrays_) {
     const std::string place = fmt::format("array '{}'", name);
+    if (!names.insert(name).second) fail_at(place, ErrorCode::bad_input, "is given twice");
     if (!value.is_tensor())
       fail_at(place, ErrorCode::bad_input, "must be a tensor; it is a {}", name_of(value.kind()));
     const Tensor& tensor = value.tensor();

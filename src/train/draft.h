@@ -89,25 +89,47 @@ struct UpdateBinding {
   std::string state, updated;
 };
 
+// How an update is computed of a gradient.
+struct UpdateRule {
+  std::string_view op;
+  // Of the function that it is, in the textual syntax, one call for each parameter; empty: an
+  // operator of the standard, one node for all of them.
+  std::string body;
+  bool takes_count;                     // of the updates, this one among them
+  std::vector<std::string_view> slots;  // what it keeps of each parameter
+  std::vector<ir::Attribute> attributes;
+  double rate;  // the learning rate unless the options say one
+};
+UpdateRule rule_of(const TrainableOptions& options);
+// AdamW as ONNX Runtime's training API has it. `decay_last`: as Hugging Face's, where weights decay
+// after the step, and epsilon is added before the bias of the averages is taken out.
+UpdateRule artifact_adamw(double beta1, double beta2, double epsilon, double weight_decay,
+                          bool decay_last, bool correct_bias);
+
 // From gradients to updates. Adds initializers, nodes and outputs to the algorithm.
 struct Updates {
-  std::vector<UpdateBinding> bindings;     // of parameters, slots, counters and the rate
-  std::vector<std::string> reset_to_zero;  // states that an initialization begins with zeros
-  std::string rate;                        // the learning rate that was used
-  std::string norm;                        // of the gradients; empty where it is not computed
-  std::string scale;                       // the loss scale that was used; empty: there is none
-  std::string finite;                      // whether the step's gradients are; empty: nobody asked
+  std::vector<UpdateBinding> bindings;          // of parameters, slots, counters and the rate
+  std::vector<std::string> reset_to_zero;       // states that an initialization begins with zeros
+  std::vector<std::vector<std::string>> slots;  // of them: the rule's, one of each parameter
+  std::string count;                            // of them: the updates so far
+  std::string rate;                             // the learning rate that was used
+  std::string norm;                             // of the gradients; empty where it is not computed
+  std::string scale;   // the loss scale that was used; empty: there is none
+  std::string finite;  // whether the step's gradients are; empty: nobody asked
   std::vector<ir::Function> functions;
 };
 // `scale`: what the loss that the gradients are of was multiplied with; empty: nothing.
 Updates add_updates(GraphBuilder& builder, const std::vector<Parameter>& parameters,
                     const std::vector<std::string>& gradients, const std::string& scale,
-                    const TrainableOptions& options, int64_t opset);
+                    const UpdateRule& rule, const TrainableOptions& options, int64_t opset);
 
 // The state variable that float16's loss scale is.
 std::string add_loss_scale(GraphBuilder& builder, const TrainableOptions& options);
 
-double default_rate(Optimizer optimizer);
+// A Gradient node: the derivatives of `loss` by the parameters, with these values constant.
+std::vector<std::string> add_gradient(ir::Graph& graph, GraphBuilder& builder,
+                                      const std::vector<Parameter>& parameters,
+                                      std::vector<std::string> constants, const std::string& loss);
 
 // --- Initialization (initialization.cc) ---------------------------------------------------------
 

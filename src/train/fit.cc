@@ -91,6 +91,8 @@ class Fit {
     require(options.every >= 0, "every must not be negative", options.every);
     require(options.augment.crop >= 0 && options.augment.crop <= max_augmentation_crop,
             "an augmentation crops by 0 to 4096 pixels", options.augment.crop);
+    require(options.patience >= 0, "patience must not be negative", options.patience);
+    require(options.keep >= 1, "keep must be at least 1", options.keep);
     require(options.first_step >= 0, "first_step must not be negative", options.first_step);
     per_epoch_ = options.drop_last ? data.size() / options.batch
                                    : (data.size() + options.batch - 1) / options.batch;

@@ -7,16 +7,14 @@
 #include "base/similar.h"
 #include "compose/rename.h"
 #include "ir/dimension.h"
-#include "lower/lower.h"
-#include "ops/upgrade_context.h"
 #include "session/convert.h"
 #include "session/lowered.h"
 #include "session/model.h"
 #include "session/saving.h"
 #include "train/draft.h"
-#include "train/graphs.h"
+#include "train/finish.h"
+#include "train/master_weights.h"
 #include "train/merge_lora.h"
-#include "wire/write.h"
 
 namespace sardonyx {
 namespace {
@@ -61,13 +59,17 @@ const ir::ValueInfo& output_of(const ir::Graph& graph, const std::string& wanted
   fail(ErrorCode::bad_input, "the model has no output '{}'; it has {}", wanted, names);
 }
 
+bool is_half(ElementType type) {
+  return type == ElementType::float16 || type == ElementType::bfloat16;
+}
+
 ElementType element_of(const ir::ValueInfo& output) {
   const ElementType type = output.type && output.type->kind == ir::TypeProto::Kind::tensor
                                ? output.type->element_type()
                                : ElementType::undefined;
-  if (type != ElementType::float32 && type != ElementType::float64)
+  if (type != ElementType::float32 && type != ElementType::float64 && !is_half(type))
     fail_at(fmt::format("output '{}'", output.name), ErrorCode::bad_input,
-            "a loss is of float or double; this is {}",
+            "a loss is of float16, bfloat16, float or double; this is {}",
             output.type ? ir::declared_text(*output.type) : "of no declared type");
   return type;
 }
@@ -130,14 +132,23 @@ class Making {
   ir::Model make() {
     lift_constants(main_);
     output_ = output_of(main_, options_.output);
-    element_ = element_of(output_);
-    if (options_.precision != Precision::float32 && element_ != ElementType::float32)
+    network_ = element_of(output_);
+    element_ = is_half(network_) ? ElementType::float32 : network_;
+    if (options_.precision != Precision::float32 && network_ != ElementType::float32)
       fail(ErrorCode::bad_input,
            "products of half precision are of models whose output is float32; that of '{}' is {}",
-           output_.name, name_of(element_));
+           output_.name, name_of(network_));
+    if (!options_.lora.empty() && is_half(network_))
+      fail(ErrorCode::bad_input, "LoRA is for models of float or double; output '{}' is {}",
+           output_.name, name_of(network_));
     const auto lora = add_lora(main_, options_, element_, names_, report_);
     scores_ = scores_of(main_, output_, options_);
-    parameters_ = choose_parameters(main_, scores_.name, element_, options_, lora, report_);
+    parameters_ = choose_parameters(main_, scores_.name, network_, options_, lora, report_);
+    for (const Parameter& one : parameters_) trained_.insert(one.name);
+    if (is_half(network_)) {
+      add_master_weights(main_, parameters_, network_, names_);
+      for (size_t i = 0; i < parameters_.size(); ++i) report_.trained[i] = parameters_[i].name;
+    }
     target_ = names_.make("target");
     report_.target = target_;
     // Both algorithms name their values alike: each stands beside the main graph alone.
@@ -157,23 +168,25 @@ class Making {
     graph.name = "train";
     GraphBuilder builder(graph, names_, element_);
     graph.inputs.push_back(target_of(target_, output_, scores_, element_, options_));
-    std::set<std::string> trained;
-    for (const Parameter& one : parameters_) trained.insert(one.name);
     std::vector<RunningStatistics> statistics;
-    const auto copies = add_training_form(main_, scores_.name, graph, builder, names_, trained,
+    const auto copies = add_training_form(main_, scores_.name, graph, builder, names_, trained_,
                                           options_, statistics);
     const auto copy = copies.find(scores_.name);
-    const LossValues values = add_loss(builder, copy == copies.end() ? scores_.name : copy->second,
-                                       scores_, target_, options_);
+    const LossValues values =
+        add_loss(builder, wide(builder, copy == copies.end() ? scores_.name : copy->second),
+                 scores_, target_, options_);
     tell(builder, values);
     std::string scale, derived = values.loss;
-    if (options_.precision == Precision::float16) {
+    if (options_.precision == Precision::float16 || network_ == ElementType::float16) {
       scale = add_loss_scale(builder, options_);
       derived = builder.add("Mul", {values.loss, scale}, {}, "scaled_loss");
     }
-    const std::vector<std::string> gradients = add_gradient(graph, builder, derived);
+    std::vector<std::string> constants = inputs_behind(main_, scores_.name);
+    constants.push_back(target_);
+    const auto gradients = add_gradient(graph, builder, parameters_, constants, derived);
     const int64_t opset = ir::imported_version(model_.opset_imports, "");
-    Updates updates = add_updates(builder, parameters_, gradients, scale, options_, opset);
+    Updates updates =
+        add_updates(builder, parameters_, gradients, scale, rule_of(options_), options_, opset);
     for (const std::string& told : {updates.rate, updates.norm, updates.scale}) {
       if (!told.empty()) builder.output(told, element_, {});
     }
@@ -205,33 +218,18 @@ class Making {
     graph.name = "measure";
     GraphBuilder builder(graph, names, element_);
     graph.inputs.push_back(target_of(target_, output_, scores_, element_, options_));
-    tell(builder, add_loss(builder, scores_.name, scores_, target_, options_));
+    tell(builder, add_loss(builder, wide(builder, scores_.name), scores_, target_, options_));
     model_.training_info.emplace_back().algorithm = std::move(graph);
+  }
+
+  // Losses are of float32 at least.
+  std::string wide(GraphBuilder& builder, const std::string& scores) const {
+    return is_half(network_) ? builder.cast(scores, element_) : scores;
   }
 
   void tell(GraphBuilder& builder, const LossValues& values) const {
     builder.output(values.loss, element_, {});
     if (!values.accuracy.empty()) builder.output(values.accuracy, element_, {});
-  }
-
-  std::vector<std::string> add_gradient(ir::Graph& graph, GraphBuilder& builder,
-                                        const std::string& loss) {
-    std::vector<std::string> xs, zs = inputs_behind(main_, scores_.name), gradients;
-    for (const Parameter& one : parameters_) {
-      xs.push_back(one.name);
-      gradients.push_back(builder.name(one.name + "_slope"));
-    }
-    zs.push_back(target_);
-    std::vector<std::string> inputs = xs;
-    inputs.insert(inputs.end(), zs.begin(), zs.end());
-    ir::Node& node = graph.nodes.emplace_back();
-    node.op_type = "Gradient";
-    node.domain = preview_domain;
-    node.inputs = std::move(inputs);
-    node.outputs = gradients;
-    node.attributes = {strings_attribute("xs", std::move(xs)),
-                       strings_attribute("zs", std::move(zs)), ops::string_attribute("y", loss)};
-    return gradients;
   }
 
   const TrainableOptions& options_;
@@ -240,45 +238,13 @@ class Making {
   ir::Graph& main_;
   NamePool names_;
   ir::ValueInfo output_;
-  ElementType element_ = ElementType::undefined;
+  ElementType network_ = ElementType::undefined;  // what its output is of
+  ElementType element_ = ElementType::undefined;  // of the loss, the parameters and the optimizer
+  std::set<std::string> trained_;                 // what the network reads of them
   Scores scores_;
   std::vector<Parameter> parameters_;
   std::string target_;
 };
-
-// The step's graph with this number for all sizes that its inputs leave open; false where something
-// in it has no gradient, and where another number may do as well.
-bool has_gradients(ir::Model step, int64_t size) {
-  for (ir::ValueInfo& input : step.graph->inputs) {
-    if (!input.type || !input.type->shape) continue;
-    for (ir::Dimension& dim : input.type->shape->dims) {
-      if (!ir::declared_number(dim)) ir::set_number(dim, size);
-    }
-  }
-  try {
-    (void)lower::lower(step);
-  } catch (const Error& error) {
-    return error.code() != ErrorCode::unsupported;
-  }
-  return true;
-}
-
-// Expands the gradients, as a session will: what has none is told now. Some need to know sizes, of
-// which a session learns from the inputs of a step.
-void require_gradients(const ir::Model& model) {
-  const StateTable table(model);
-  const auto outputs = unique_names(model.training_info[0].update_binding);
-  MethodModel step = step_model(model, table, 0, outputs);
-  try {
-    (void)lower::lower(step.model);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::unsupported) throw;
-    // A network that makes images smaller has no size left of a small one.
-    constexpr int64_t sizes[] = {2, 64, 224};
-    if (std::ranges::none_of(sizes, [&](int64_t size) { return has_gradients(step.model, size); }))
-      throw;
-  }
-}
 
 ir::Model made_trainable(const Model& model, const TrainableOptions& options,
                          TrainableReport* report) {
@@ -289,15 +255,6 @@ ir::Model made_trainable(const Model& model, const TrainableOptions& options,
   ir::Model made = Making(model, options, told).make();
   require_gradients(made);
   return made;
-}
-
-}  // namespace
-
-namespace {
-
-Model model_of(const ir::Model& made) {
-  const auto bytes = std::make_shared<const std::string>(wire::write_model(made));
-  return Model(bytes->data(), bytes->size(), made.folder, bytes);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Method::Method(const Model::Implementation& model, MethodModel method, const Sta
   }
   if (options.recompute.value_or(false)) recompute(graph_);
   passes::optimize(graph_, {.pool = &pool, .fuse = options.fuse});
-  const run::PlanServices services{&model.packs, options.exact};
+  const run::PlanServices services{&model.packs, options.exact, options.recompute.value_or(false)};
   plan_ = std::make_shared<const run::Plan>(std::move(graph_), std::span<const ops::ValueFacts>(),
                                             std::vector<std::pair<std::string, ops::ValueFacts>>(),
                                             services);

@@ -11,29 +11,6 @@
 namespace sardonyx::train {
 namespace {
 
-using ops::float_attribute;
-
-// What an optimizer keeps of each parameter, and how a node of it is put together.
-struct Rule {
-  std::string_view op;
-  bool is_standard;  // one node for all parameters; otherwise a function, called for each
-  bool takes_count;
-  std::vector<std::string_view> slots;
-};
-
-Rule rule_of(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::sgd: return {"SGD", false, false, {}};
-    case Optimizer::momentum: return {"Momentum", true, true, {"momentum"}};
-    case Optimizer::adam: return {"Adam", true, true, {"first_moment", "second_moment"}};
-    case Optimizer::adagrad: return {"Adagrad", true, true, {"squares"}};
-    case Optimizer::adamw: return {"AdamW", false, true, {"first_moment", "second_moment"}};
-    case Optimizer::rmsprop: return {"RMSProp", false, false, {"squares"}};
-    case Optimizer::lamb: return {"LAMB", false, true, {"first_moment", "second_moment"}};
-  }
-  fail(ErrorCode::bad_input, "there is no such optimizer");
-}
-
 // Bodies in the textual syntax, so that any reader of the standard can run them.
 constexpr std::string_view sgd_body = R"(
 SGD <weight_decay> (R, X, G) => (X_new)
@@ -96,11 +73,22 @@ constexpr std::string_view moments = R"(
   kept2 = Mul (beta2, H)
   added2 = Mul (rest2, square)
   H_new = Add (kept2, added2)
+)";
+
+// What takes the bias of averages that begin with 0 out of them.
+constexpr std::string_view corrections = R"(
   power1 = Pow (beta1, count)
   share1 = Sub (one, power1)
   power2 = Pow (beta2, count)
   share2 = Sub (one, power2)
   spread = Sqrt (share2)
+)";
+constexpr std::string_view no_corrections = R"(
+  share1 = Identity (one)
+  spread = Identity (one)
+)";
+
+constexpr std::string_view decayed_direction = R"(
   root = Sqrt (H_new)
   deviation = Div (root, spread)
   below = Add (deviation, epsilon)
@@ -110,16 +98,17 @@ constexpr std::string_view moments = R"(
   whole = Add (direction, pulled)
 )";
 
-std::string adamw_body() {
-  return "AdamW <beta1, beta2, epsilon, weight_decay> (R, T, X, G, V, H) => (X_new, V_new, "
-         "H_new)\n{" +
-         std::string(moments) + "  way = Mul (rate, whole)\n  X_new = Sub (X, way)\n}";
+std::string adamw_body(bool correct_bias) {
+  return fmt::format(
+      "AdamW <beta1, beta2, epsilon, weight_decay> (R, T, X, G, V, H) => (X_new, V_new, "
+      "H_new)\n{{{}{}{}  way = Mul (rate, whole)\n  X_new = Sub (X, way)\n}}",
+      moments, correct_bias ? corrections : no_corrections, decayed_direction);
 }
 
 std::string lamb_body() {
   return "LAMB <beta1, beta2, epsilon, weight_decay> (R, T, X, G, V, H) => (X_new, V_new, "
          "H_new)\n{" +
-         std::string(moments) + R"(
+         std::string(moments) + std::string(corrections) + std::string(decayed_direction) + R"(
   zero = Sub (one, one)
   length_x = ReduceL2 <keepdims = 0> (X)
   length_way = ReduceL2 <keepdims = 0> (whole)
@@ -135,38 +124,36 @@ std::string lamb_body() {
 })";
 }
 
-ir::Function function_of(Optimizer optimizer, int64_t opset) {
-  std::string body;
-  switch (optimizer) {
-    case Optimizer::adamw: body = adamw_body(); break;
-    case Optimizer::lamb: body = lamb_body(); break;
-    case Optimizer::rmsprop: body = rmsprop_body; break;
-    default: body = sgd_body; break;
-  }
-  return wire::parse_function(
-      fmt::format("<domain: \"{}\", opset_import: [\"\" : {}]>\n{}", function_domain, opset, body));
+std::string huggingface_adamw_body(bool correct_bias) {
+  return "HuggingFaceAdamW <beta1, beta2, epsilon, weight_decay> (R, T, X, G, V, H) => (X_new, "
+         "V_new, H_new)\n{" +
+         std::string(moments) + std::string(correct_bias ? corrections : no_corrections) + R"(
+  root = Sqrt (H_new)
+  below = Add (root, epsilon)
+  direction = Div (V_new, below)
+  ratio = Div (spread, share1)
+  size = Mul (rate, ratio)
+  way = Mul (size, direction)
+  stepped = Sub (X, way)
+  pull = Mul (rate, decay)
+  pulled = Mul (pull, stepped)
+  X_new = Sub (stepped, pulled)
+})";
 }
 
-std::vector<ir::Attribute> attributes_of(const TrainableOptions& o) {
-  const auto f = [](const char* name, double value) {
-    return float_attribute(name, static_cast<float>(value));
-  };
-  switch (o.optimizer) {
-    case Optimizer::sgd: return {f("weight_decay", o.weight_decay)};
-    case Optimizer::momentum:
-      return {f("alpha", o.momentum), f("beta", 1), f("norm_coefficient", o.weight_decay),
-              ops::string_attribute("mode", o.nesterov ? "nesterov" : "standard")};
-    case Optimizer::adam:
-      return {f("alpha", o.beta1), f("beta", o.beta2), f("epsilon", o.epsilon),
-              f("norm_coefficient", o.weight_decay)};
-    case Optimizer::adagrad:
-      return {f("epsilon", o.epsilon), f("norm_coefficient", o.weight_decay)};
-    case Optimizer::rmsprop:
-      return {f("alpha", o.smoothing), f("epsilon", o.epsilon), f("weight_decay", o.weight_decay)};
-    default:
-      return {f("beta1", o.beta1), f("beta2", o.beta2), f("epsilon", o.epsilon),
-              f("weight_decay", o.weight_decay)};
-  }
+ir::Function function_of(const UpdateRule& rule, int64_t opset) {
+  return wire::parse_function(fmt::format("<domain: \"{}\", opset_import: [\"\" : {}]>\n{}",
+                                          function_domain, opset, rule.body));
+}
+
+ir::Attribute float_of(const char* name, double value) {
+  return ops::float_attribute(name, static_cast<float>(value));
+}
+
+std::vector<ir::Attribute> adam_attributes(double beta1, double beta2, double epsilon,
+                                           double weight_decay) {
+  return {float_of("beta1", beta1), float_of("beta2", beta2), float_of("epsilon", epsilon),
+          float_of("weight_decay", weight_decay)};
 }
 
 // The factor of the schedule at update `count`, an int64.
@@ -207,8 +194,13 @@ std::string factor_of(GraphBuilder& b, const Schedule& schedule, const std::stri
 class Updating {
  public:
   Updating(GraphBuilder& builder, const std::vector<Parameter>& parameters,
-           std::vector<std::string> gradients, const TrainableOptions& options)
-      : b_(builder), parameters_(parameters), gradients_(std::move(gradients)), options_(options) {}
+           std::vector<std::string> gradients, const UpdateRule& rule,
+           const TrainableOptions& options)
+      : b_(builder),
+        parameters_(parameters),
+        gradients_(std::move(gradients)),
+        rule_(rule),
+        options_(options) {}
 
   Updates make(const std::string& scale, int64_t opset) {
     if (!scale.empty()) unscale(scale);
@@ -312,11 +304,11 @@ class Updating {
   // Counts updates, and finds the rate of this one.
   void count() {
     const std::string steps = state("updates", Tensor::scalar<int64_t>(0));
+    made_.count = steps;
     count_ = b_.add("Add", {steps, b_.integer(1)});
     const std::string next = updates_.empty() ? count_ : held(count_, steps, steps + "_next");
     bind(steps, next, ElementType::int64, {});
-    const double rate =
-        options_.learning_rate > 0 ? options_.learning_rate : default_rate(options_.optimizer);
+    const double rate = options_.learning_rate > 0 ? options_.learning_rate : rule_.rate;
     const std::string base = state("learning_rate", scalar(b_.element(), rate), false);
     bind(base, b_.add("Identity", {base}, {}, base + "_next"), b_.element(), {});
     const std::string factor = factor_of(b_, options_.schedule, steps);
@@ -325,16 +317,17 @@ class Updating {
   }
 
   void optimize(int64_t opset) {
-    const Rule rule = rule_of(options_.optimizer);
-    if (!rule.is_standard) made_.functions.push_back(function_of(options_.optimizer, opset));
-    std::vector<std::vector<std::string>> slots(rule.slots.size());
+    const bool is_function = !rule_.body.empty();
+    if (is_function) made_.functions.push_back(function_of(rule_, opset));
+    std::vector<std::vector<std::string>>& slots = made_.slots;
+    slots.resize(rule_.slots.size());
     for (size_t k = 0; k < slots.size(); ++k) {
       for (const Parameter& p : parameters_)
         slots[k].push_back(
-            state(fmt::format("{}_{}", p.name, rule.slots[k]), zeros(b_.element(), p.shape)));
+            state(fmt::format("{}_{}", p.name, rule_.slots[k]), zeros(b_.element(), p.shape)));
     }
     std::vector<std::string> head{made_.rate};
-    if (rule.takes_count) head.push_back(count_);
+    if (rule_.takes_count) head.push_back(count_);
     // For each kind of result, the parameter first, one of each parameter.
     std::vector<std::vector<std::string>> results(1 + slots.size());
     for (size_t k = 0; k < results.size(); ++k) {
@@ -342,10 +335,10 @@ class Updating {
         results[k].push_back(b_.name((k == 0 ? parameters_[i].name : slots[k - 1][i]) +
                                      (updates_.empty() ? "_next" : "_proposed")));
     }
-    if (rule.is_standard)
-      add_one_node(rule, head, slots, results);
+    if (is_function)
+      add_calls(head, slots, results);
     else
-      add_calls(rule, head, slots, results);
+      add_one_node(head, slots, results);
     for (size_t k = 0; k < results.size(); ++k) {
       for (size_t i = 0; i < parameters_.size(); ++i) {
         const std::string& now = k == 0 ? parameters_[i].name : slots[k - 1][i];
@@ -354,7 +347,7 @@ class Updating {
     }
   }
 
-  void add_one_node(const Rule& rule, const std::vector<std::string>& head,
+  void add_one_node(const std::vector<std::string>& head,
                     const std::vector<std::vector<std::string>>& slots,
                     const std::vector<std::vector<std::string>>& results) {
     std::vector<std::string> inputs = head, outputs;
@@ -362,12 +355,12 @@ class Updating {
     inputs.insert(inputs.end(), gradients_.begin(), gradients_.end());
     for (const auto& slot : slots) inputs.insert(inputs.end(), slot.begin(), slot.end());
     for (const auto& list : results) outputs.insert(outputs.end(), list.begin(), list.end());
-    ir::Node& node = b_.add_to(std::string(rule.op), std::move(inputs), std::move(outputs),
-                               attributes_of(options_));
+    ir::Node& node =
+        b_.add_to(std::string(rule_.op), std::move(inputs), std::move(outputs), rule_.attributes);
     node.domain = preview_domain;
   }
 
-  void add_calls(const Rule& rule, const std::vector<std::string>& head,
+  void add_calls(const std::vector<std::string>& head,
                  const std::vector<std::vector<std::string>>& slots,
                  const std::vector<std::vector<std::string>>& results) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -375,8 +368,8 @@ class Updating {
       inputs.insert(inputs.end(), {parameters_[i].name, gradients_[i]});
       for (const auto& slot : slots) inputs.push_back(slot[i]);
       for (const auto& list : results) outputs.push_back(list[i]);
-      ir::Node& node = b_.add_to(std::string(rule.op), std::move(inputs), std::move(outputs),
-                                 attributes_of(options_));
+      ir::Node& node =
+          b_.add_to(std::string(rule_.op), std::move(inputs), std::move(outputs), rule_.attributes);
       node.domain = function_domain;
     }
   }
@@ -384,6 +377,7 @@ class Updating {
   GraphBuilder& b_;
   const std::vector<Parameter>& parameters_;
   std::vector<std::string> gradients_;
+  const UpdateRule& rule_;
   const TrainableOptions& options_;
   std::string updates_;  // whether this step updates; empty: each does
   std::string count_;    // of this update, from 1
@@ -392,19 +386,74 @@ class Updating {
 
 }  // namespace
 
-double default_rate(Optimizer optimizer) {
-  switch (optimizer) {
+UpdateRule rule_of(const TrainableOptions& o) {
+  const std::vector<std::string_view> moments{"first_moment", "second_moment"};
+  const auto f = float_of;
+  switch (o.optimizer) {
+    case Optimizer::sgd:
+      return {"SGD", std::string(sgd_body), false, {}, {f("weight_decay", o.weight_decay)}, 0.01};
+    case Optimizer::momentum:
+      return {"Momentum",
+              {},
+              true,
+              {"momentum"},
+              {f("alpha", o.momentum), f("beta", 1), f("norm_coefficient", o.weight_decay),
+               ops::string_attribute("mode", o.nesterov ? "nesterov" : "standard")},
+              0.01};
     case Optimizer::adam:
+      return {"Adam",
+              {},
+              true,
+              moments,
+              {f("alpha", o.beta1), f("beta", o.beta2), f("epsilon", o.epsilon),
+               f("norm_coefficient", o.weight_decay)},
+              0.001};
+    case Optimizer::adagrad:
+      return {"Adagrad",
+              {},
+              true,
+              {"squares"},
+              {f("epsilon", o.epsilon), f("norm_coefficient", o.weight_decay)},
+              0.01};
+    case Optimizer::rmsprop:
+      return {"RMSProp",
+              std::string(rmsprop_body),
+              false,
+              {"squares"},
+              {f("alpha", o.smoothing), f("epsilon", o.epsilon), f("weight_decay", o.weight_decay)},
+              0.01};
     case Optimizer::adamw:
-    case Optimizer::lamb: return 0.001;
-    default: return 0.01;
+      return {"AdamW",
+              adamw_body(true),
+              true,
+              moments,
+              adam_attributes(o.beta1, o.beta2, o.epsilon, o.weight_decay),
+              0.001};
+    case Optimizer::lamb:
+      return {"LAMB",
+              lamb_body(),
+              true,
+              moments,
+              adam_attributes(o.beta1, o.beta2, o.epsilon, o.weight_decay),
+              0.001};
   }
+  fail(ErrorCode::bad_input, "there is no such optimizer");
+}
+
+UpdateRule artifact_adamw(double beta1, double beta2, double epsilon, double weight_decay,
+                          bool decay_last, bool correct_bias) {
+  return {decay_last ? "HuggingFaceAdamW" : "AdamW",
+          decay_last ? huggingface_adamw_body(correct_bias) : adamw_body(correct_bias),
+          true,
+          {"first_moment", "second_moment"},
+          adam_attributes(beta1, beta2, epsilon, weight_decay),
+          0.001};
 }
 
 Updates add_updates(GraphBuilder& builder, const std::vector<Parameter>& parameters,
                     const std::vector<std::string>& gradients, const std::string& scale,
-                    const TrainableOptions& options, int64_t opset) {
-  return Updating(builder, parameters, gradients, options).make(scale, opset);
+                    const UpdateRule& rule, const TrainableOptions& options, int64_t opset) {
+  return Updating(builder, parameters, gradients, rule, options).make(scale, opset);
 }
 
 std::string add_loss_scale(GraphBuilder& builder, const TrainableOptions& options) {

@@ -38,6 +38,9 @@ bool only_moves(const ir::Node& node) {
 bool is_fixed(const Use& use) {
   const std::string_view op = use.node->op_type;
   if (op == "BatchNormalization" && use.input >= 3) return true;  // statistics
+  if (is_one_of(op, {"QuantizeLinear", "DequantizeLinear"}) && use.input >= 1) return true;
+  if (op == "RotaryEmbedding" && use.input >= 1) return true;  // tables of cosines and sines
+  if (op == "GroupQueryAttention" && use.input >= 7) return true;
   if (is_one_of(op, {"Pow", "Clip", "Dropout", "Pad", "Resize", "Upsample", "Where", "Max", "Min",
                      "Mod", "Range", "Expand", "ConstantOfShape", "OneHot", "Equal", "Less",
                      "Greater", "LessOrEqual", "GreaterOrEqual"}))
@@ -170,7 +173,9 @@ void lift_constants(ir::Graph& graph) {
     const ir::Attribute* value = node.find("value");
     if (value == nullptr || !value->t || value->t->dims.empty()) return false;
     const ElementType type = value->t->element_type();
-    if (type != ElementType::float32 && type != ElementType::float64) return false;
+    if (type != ElementType::float32 && type != ElementType::float64 &&
+        type != ElementType::float16 && type != ElementType::bfloat16)
+      return false;
     ir::TensorProto tensor = *value->t;
     tensor.name = node.outputs[0];
     graph.initializers.push_back(std::move(tensor));
@@ -196,12 +201,15 @@ std::vector<Parameter> choose_parameters(const ir::Graph& graph, const std::stri
   const auto is_lora = [&](const std::string& name) {
     return std::ranges::any_of(lora, [&](const Parameter& one) { return one.name == name; });
   };
-  bool other_type = false;
+  bool other_type = false, quantized = false;
   for (const ir::TensorProto& tensor : graph.initializers) {
     if (is_lora(tensor.name)) continue;
     const std::vector<Use> last = last_uses(uses, tensor.name);
     if (last.empty()) continue;
     const bool named = fits_any(options.train, tensor.name);
+    quantized = quantized || std::ranges::any_of(last, [](const Use& use) {
+                  return use.node->op_type == "DequantizeLinear" && use.input == 0;
+                });
     const auto is_lone = [&](const Use& use) { return is_lone_weight(use, makers); };
     const bool looks_learned = !tensor.dims.empty() && std::ranges::none_of(last, is_fixed) &&
                                (product(tensor.dims, 0) > 1 || std::ranges::all_of(last, is_lone));
@@ -228,9 +236,11 @@ std::vector<Parameter> choose_parameters(const ir::Graph& graph, const std::stri
   }
   if (chosen.empty())
     fail(ErrorCode::bad_input,
-         "nothing would learn: the loss depends on no initializer of {} that is not frozen{}; "
-         "train names some (--train PATTERN)",
-         name_of(element), other_type ? " (there are some of other types)" : "");
+         "nothing would learn: the loss depends on no initializer of {} that is not frozen{}; {}",
+         name_of(element), other_type ? " (there are some of other types)" : "",
+         quantized ? "weights are quantised: train the model as it was before, or name scales "
+                     "(--train PATTERN)"
+                   : "train names some (--train PATTERN)");
   for (const Parameter& one : chosen) {
     report.trained.push_back(one.name);
     report.trained_elements += product(one.shape, 0);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/moved_from.h"
 #include "check/check.h"
 #include "ir/walk.h"
 #include "sardonyx/training.h"
@@ -11,6 +12,7 @@
 #include "session/lowered.h"
 #include "session/model.h"
 #include "session/saving.h"
+#include "train/master_weights.h"
 #include "train/merge_lora.h"
 #include "train/method.h"
 #include "train/state.h"
@@ -286,27 +288,29 @@ TrainingSession::~TrainingSession() = default;
 TrainingSession::TrainingSession(TrainingSession&&) noexcept = default;
 TrainingSession& TrainingSession::operator=(TrainingSession&&) noexcept = default;
 
-size_t TrainingSession::algorithm_count() const { return implementation_->entries.size(); }
+size_t TrainingSession::algorithm_count() const {
+  return behind(implementation_, "training session").entries.size();
+}
 
 const std::vector<ValueDescription>& TrainingSession::inputs() const {
-  return implementation_->inference->inputs();
+  return behind(implementation_, "training session").inference->inputs();
 }
 const std::vector<ValueDescription>& TrainingSession::outputs() const {
-  return implementation_->inference->outputs();
+  return behind(implementation_, "training session").inference->outputs();
 }
 const std::vector<ValueDescription>& TrainingSession::step_inputs(size_t which) const {
-  const Entry& entry = implementation_->at(which);
+  const Entry& entry = behind(implementation_, "training session").at(which);
   return entry.step ? entry.step->inputs() : no_values;
 }
 const std::vector<ValueDescription>& TrainingSession::step_outputs(size_t which) const {
-  return implementation_->at(which).told_outputs;
+  return behind(implementation_, "training session").at(which).told_outputs;
 }
 const std::vector<ValueDescription>& TrainingSession::state_variables() const {
-  return implementation_->variables;
+  return behind(implementation_, "training session").variables;
 }
 
 void TrainingSession::initialize(const RunOptions& options) {
-  Implementation& s = *implementation_;
+  Implementation& s = behind(implementation_, "training session");
   const std::lock_guard lock(s.changing);
   Snapshot next = *s.current();
   ops::RandomStreams random(mixed(s.seed ^ mixed(next.turn)));
@@ -322,7 +326,7 @@ void TrainingSession::initialize(const RunOptions& options) {
 
 std::vector<Value> TrainingSession::step(const std::vector<NamedValue>& inputs, size_t which,
                                          const StepOptions& options) {
-  Implementation& s = *implementation_;
+  Implementation& s = behind(implementation_, "training session");
   const Entry& entry = s.at(which);
   if (!entry.step) return {};
   const auto tell = [&](std::vector<Value>& made) {
@@ -349,12 +353,12 @@ std::vector<Value> TrainingSession::step(const std::vector<NamedValue>& inputs, 
 
 std::vector<Value> TrainingSession::infer(const std::vector<NamedValue>& inputs,
                                           const RunOptions& options) const {
-  const Implementation& s = *implementation_;
+  const Implementation& s = behind(implementation_, "training session");
   return s.inference->run(inputs, *s.current(), s.passing, options);
 }
 
 std::vector<NamedValue> TrainingSession::state() const {
-  const Implementation& s = *implementation_;
+  const Implementation& s = behind(implementation_, "training session");
   const auto now = s.current();
   std::vector<NamedValue> named;
   for (size_t i = 0; i < now->values.size(); ++i)
@@ -363,7 +367,7 @@ std::vector<NamedValue> TrainingSession::state() const {
 }
 
 void TrainingSession::set_state(const std::vector<NamedValue>& values) {
-  Implementation& s = *implementation_;
+  Implementation& s = behind(implementation_, "training session");
   const std::lock_guard lock(s.changing);
   Snapshot next = *s.current();
   std::unordered_set<size_t> given;
@@ -381,16 +385,19 @@ void TrainingSession::set_state(const std::vector<NamedValue>& values) {
   s.publish(std::move(next));
 }
 
-uint64_t TrainingSession::turn() const { return implementation_->current()->turn; }
-uint64_t TrainingSession::seed() const { return implementation_->seed; }
+uint64_t TrainingSession::turn() const {
+  return behind(implementation_, "training session").current()->turn;
+}
+uint64_t TrainingSession::seed() const { return behind(implementation_, "training session").seed; }
 
 std::string TrainingSession::metadata(std::string_view key) const {
-  const std::string* found = find_metadata(implementation_->model->runnable(), key);
+  const std::string* found =
+      find_metadata(behind(implementation_, "training session").model->runnable(), key);
   return found == nullptr ? std::string() : *found;
 }
 
 void TrainingSession::save(const std::string& path, const TrainingSaveOptions& options) const {
-  const Implementation& s = *implementation_;
+  const Implementation& s = behind(implementation_, "training session");
   const auto now = s.current();
   ir::Model model = s.model->runnable();
   train::store_values(model, s.table, now->values);
@@ -401,6 +408,7 @@ void TrainingSession::save(const std::string& path, const TrainingSaveOptions& o
     fail(ErrorCode::bad_input,
          "the model has no low-rank products to merge; make_trainable adds them where it is asked "
          "for LoRA");
+  if (options.inference_only && model.graph) train::narrow_master_weights(*model.graph);
   for (const auto& [key, value] : options.metadata) set_metadata(model, key, value);
   SaveOptions saving;
   saving.external_data = options.external_data;

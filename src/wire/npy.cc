@@ -216,8 +216,10 @@ bool is_aligned(const Bytes& bytes, ElementType type) {
          0;
 }
 
-Tensor tensor_from(ElementType type, const Shape& shape, const Bytes& bytes) {
-  if (!bytes.empty() && type != ElementType::boolean && is_aligned(bytes, type)) {
+Tensor tensor_from(ElementType type, const Shape& shape, const Bytes& bytes,
+                   NpyAlignment alignment) {
+  if (!bytes.empty() && type != ElementType::boolean &&
+      (alignment == NpyAlignment::as_it_lies || is_aligned(bytes, type))) {
     return Tensor::view(type, shape, bytes.data(), bytes.size(), bytes.owner());
   }
   Tensor tensor(type, shape);
@@ -334,7 +336,7 @@ void put_all(const std::vector<NamedTensor>& tensors, Sink& sink) {
 
 }  // namespace
 
-Tensor read_npy(const Bytes& bytes, ElementType expected) {
+Tensor read_npy(const Bytes& bytes, ElementType expected, NpyAlignment alignment) {
   const NpyHeader header = read_npy_header(bytes.text());
   const Dtype dtype = dtype_of(header.descr, expected);
   const auto count = checked_count(header.shape);
@@ -357,7 +359,7 @@ Tensor read_npy(const Bytes& bytes, ElementType expected) {
       dtype.type == (is_signed_integer(expected) ? ElementType::int8 : ElementType::uint8);
   if (narrow && (from_raw || from_bytes))
     return packed(expected, header.shape, elements, from_raw || is_floating(expected));
-  return tensor_from(dtype.type, header.shape, elements);
+  return tensor_from(dtype.type, header.shape, elements, alignment);
 }
 
 std::string write_npy(const Tensor& tensor) {
@@ -373,14 +375,16 @@ void write_npy(const Tensor& tensor, const std::string& path) {
   });
 }
 
-std::vector<NamedTensor> read_npz(const Bytes& bytes, const ExpectedType& expected) {
+std::vector<NamedTensor> read_npz(const Bytes& bytes, const ExpectedType& expected,
+                                  NpyAlignment alignment) {
   std::vector<NamedTensor> tensors;
   for (ZipMember& member : read_zip(bytes)) {
     std::string name = std::move(member.name);
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     try {
       tensors.push_back(
-          {name, read_npy(member.bytes, expected ? expected(name) : ElementType::undefined)});
+          {name,
+           read_npy(member.bytes, expected ? expected(name) : ElementType::undefined, alignment)});
     } catch (const Error& error) {
       throw error.within(fmt::format("array '{}'", name));
     }

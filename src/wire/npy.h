@@ -18,7 +18,11 @@ namespace sardonyx::wire {
 // names a 4- or 2-bit type. Other element types are returned as the file says, whatever is
 // expected. Throws Error (unreadable) for what is no sound array, (unsupported) for Python
 // objects, records and dates.
-Tensor read_npy(const Bytes& bytes, ElementType expected = ElementType::undefined);
+// A view lies at a multiple of its element's size, but `as_it_lies` gives one at any address, as
+// most arrays of an .npz do: who reads it copies bytes.
+enum class NpyAlignment { aligned, as_it_lies };
+Tensor read_npy(const Bytes& bytes, ElementType expected = ElementType::undefined,
+                NpyAlignment alignment = NpyAlignment::aligned);
 
 // Arrays of 4- and 2-bit integers are written as 8-bit ones; bfloat16 and the 8- and 4-bit floats
 // as raw bytes ('V2', 'V1'), as ml_dtypes does. Strings are written as Unicode where they all
@@ -34,7 +38,8 @@ struct NamedTensor {
 // All arrays of an .npz file, in its order, without the ".npy" of their names. `expected` (may be
 // empty) gives the element type for a name.
 using ExpectedType = std::function<ElementType(std::string_view name)>;
-std::vector<NamedTensor> read_npz(const Bytes& bytes, const ExpectedType& expected = {});
+std::vector<NamedTensor> read_npz(const Bytes& bytes, const ExpectedType& expected = {},
+                                  NpyAlignment alignment = NpyAlignment::aligned);
 
 // Stored, not compressed.
 void write_npz(const std::vector<NamedTensor>& tensors, const std::string& path);

@@ -95,10 +95,11 @@ static void test_forms(void) {
   sardonyx_model_release(model);
 }
 
+static const char product[] =
+    "<ir_version: 9, opset_import: [\"\": 17]>\n"
+    "g (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }";
+
 static void test_packed(void) {
-  static const char product[] =
-      "<ir_version: 9, opset_import: [\"\": 17]>\n"
-      "g (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }";
   sardonyx_model* model = NULL;
   sardonyx_session* session = NULL;
   sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
@@ -109,7 +110,8 @@ static void test_packed(void) {
   EXPECT(ok(sardonyx_model_pack(model, "capi_models.sdx", NULL, &forms, &bytes)));
   EXPECT(forms == 1 && bytes > 4096);
   EXPECT(ok(sardonyx_model_pack(model, "capi_models.sdx", NULL, NULL, NULL)));
-  EXPECT(ok(sardonyx_model_compare_packed(model, "capi_models.sdx", NULL, &forms, &different, &lines)));
+  EXPECT(ok(
+      sardonyx_model_compare_packed(model, "capi_models.sdx", NULL, &forms, &different, &lines)));
   EXPECT(forms == 1 && different == 0);
   sardonyx_bytes_data(lines, &length);
   EXPECT(length == 0);
@@ -119,7 +121,8 @@ static void test_packed(void) {
   EXPECT(ok(sardonyx_session_create(model, &options, &session)));
   sardonyx_session_release(session);
   options.packed = "capi_models.none";
-  EXPECT(fails(sardonyx_session_create(model, &options, &session), SARDONYX_UNREADABLE, "cannot open"));
+  EXPECT(fails(sardonyx_session_create(model, &options, &session), SARDONYX_UNREADABLE,
+               "cannot open"));
   options.packed = NULL;
   options.cache_folder = "capi_models_cache/below";
   EXPECT(ok(sardonyx_session_create(model, &options, &session)));
@@ -135,6 +138,65 @@ static void test_packed(void) {
                "reference"));
   EXPECT(remove("capi_models.sdx") == 0);
   sardonyx_model_release(model);
+}
+
+typedef struct told {
+  int count[SARDONYX_LOG_ERROR + 1];
+  char last[200];
+} told;
+
+static void on_log(const sardonyx_log_message* message, void* user) {
+  told* all = (told*)user;
+  EXPECT(message->size == sizeof(*message) && message->message[0] != 0);
+  EXPECT(message->rule != NULL && message->place != NULL && message->advice != NULL);
+  EXPECT(message->level >= SARDONYX_LOG_DEBUG && message->level <= SARDONYX_LOG_ERROR);
+  ++all->count[message->level];
+  snprintf(all->last, sizeof all->last, "%s: %s", message->place, message->message);
+}
+
+/* What a session tells on the way. */
+static void test_log(void) {
+  static const char unsorted[] =
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[2] x) => (float[2] y) {\n  y = Exp(a)\n  a = Neg(x)\n}\n";
+  sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+  sardonyx_model* model = NULL;
+  sardonyx_session* session = NULL;
+  FILE* file = NULL;
+  told all, warned;
+  memset(&all, 0, sizeof all);
+  memset(&warned, 0, sizeof warned);
+  options.threads = 1;
+  options.log = on_log;
+  options.log_user = &all;
+  options.log_level = SARDONYX_LOG_DEBUG;
+  options.cache_folder = "capi_models.onnxtxt/below"; /* below a file: it can't be made */
+  file = fopen("capi_models.onnxtxt", "w");
+  EXPECT(file != NULL && fputs(unsorted, file) >= 0 && fclose(file) == 0);
+  EXPECT(ok(sardonyx_model_parse(product, sizeof product - 1, NULL, &model)));
+  EXPECT(ok(sardonyx_session_create(model, &options, &session)));
+  EXPECT(all.count[SARDONYX_LOG_DEBUG] == 1 && all.count[SARDONYX_LOG_WARNING] == 1);
+  EXPECT(strstr(all.last, "can't be written") != NULL);
+  sardonyx_session_release(session);
+  /* Without a level warnings are told, and without `warn` also what reading mends. */
+  options.log_user = &warned;
+  options.log_level = 0;
+  EXPECT(ok(sardonyx_session_create(model, &options, &session)));
+  EXPECT(warned.count[SARDONYX_LOG_DEBUG] == 0 && warned.count[SARDONYX_LOG_WARNING] == 1);
+  sardonyx_session_release(session);
+  sardonyx_model_release(model);
+  options.cache_folder = NULL;
+  EXPECT(ok(sardonyx_session_load("capi_models.onnxtxt", NULL, &options, &session)));
+  EXPECT(warned.count[SARDONYX_LOG_WARNING] == 2);
+  sardonyx_session_release(session);
+  session = NULL;
+  options.log_level = SARDONYX_LOG_ERROR + 1;
+  EXPECT(fails(sardonyx_session_load("capi_models.onnxtxt", NULL, &options, &session),
+               SARDONYX_BAD_INPUT, "log_level"));
+  options.log_level = -1;
+  EXPECT(fails(sardonyx_session_load("capi_models.onnxtxt", NULL, &options, &session),
+               SARDONYX_BAD_INPUT, "log_level"));
+  EXPECT(session == NULL && remove("capi_models.onnxtxt") == 0);
 }
 
 static void test_looking(void) {
@@ -281,6 +343,7 @@ static void test_editing(void) {
 int main(void) {
   test_forms();
   test_packed();
+  test_log();
   test_looking();
   test_making();
   test_editing();

@@ -305,7 +305,43 @@ static void making(void) {
   sardonyx_model_release(model);
 }
 
-int main(void) {
+/* An argument is the folder of artifacts (tools/make_artifacts.py). */
+static void artifacts(const char* folder) {
+  char files[4][600];
+  const char* const names[4] = {"training_model.onnx", "eval_model.onnx", "optimizer_model.onnx",
+                                "checkpoint"};
+  const char* const output[1] = {"b"};
+  for (int i = 0; i < 4; ++i) snprintf(files[i], sizeof files[i], "%s/%s", folder, names[i]);
+  sardonyx_training_artifacts given = SARDONYX_INIT(sardonyx_training_artifacts);
+  given.training_model = files[0], given.eval_model = files[1];
+  given.optimizer_model = files[2];
+  sardonyx_model* trainable = NULL;
+  sardonyx_trainable_report* report = NULL;
+  REFUSED(sardonyx_make_trainable_of_artifacts(&given, &trainable, &report), "'checkpoint' is NULL");
+  given.checkpoint = files[3];
+  OK(sardonyx_make_trainable_of_artifacts(&given, &trainable, &report));
+  CHECK(strcmp(sardonyx_trainable_report_target(report), "labels") == 0);
+  CHECK(sardonyx_trainable_report_count(report, SARDONYX_TRAINABLE_TRAINED) == 4);
+  sardonyx_trainable_report_release(report);
+  sardonyx_training* training = NULL;
+  OK(sardonyx_training_create(trainable, NULL, &training));
+  sardonyx_training_release(training);
+  sardonyx_model_release(trainable);
+  trainable = NULL;
+  given.outputs = output, given.output_count = 1, given.learning_rate = 0.5;
+  OK(sardonyx_make_trainable_of_artifacts(&given, &trainable, NULL));
+  sardonyx_model_release(trainable);
+  trainable = NULL;
+  given.learning_rate = -1;
+  REFUSED(sardonyx_make_trainable_of_artifacts(&given, &trainable, NULL), "-1");
+  given.learning_rate = 0, given.checkpoint = files[1];
+  FAILS(sardonyx_make_trainable_of_artifacts(&given, &trainable, NULL), SARDONYX_UNREADABLE,
+        "ODTC");
+  CHECK(trainable == NULL);
+}
+
+int main(int count, char** arguments) {
+  if (count > 1) artifacts(arguments[1]);
   learning();
   describing();
   state();

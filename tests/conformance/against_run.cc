@@ -10,7 +10,7 @@
 #include "base/thread_pool.h"
 #include "eval/eval.h"
 #include "ir/origin.h"
-#include "ops/families/fixed_point.h"
+#include "ops/shared/fixed_point.h"
 
 namespace sardonyx::conformance {
 namespace {

@@ -154,6 +154,34 @@ TEST(Pool, FloatAgainstTheReference) {
   });
 }
 
+// What flows back goes to the element that the window took, among equals and NaN, too.
+TEST(Pool, GradientOfTheLargest) {
+  each_target([] {
+    for (const PoolShape& s : shapes()) {
+      auto x = test::random_floats(s.planes * volume(s.in));
+      for (size_t i = 0; i < x.size(); i += 7) x[i] = std::round(x[i]);
+      for (size_t i = 5; i < x.size(); i += 211) x[i] = NAN;
+      const auto n = static_cast<size_t>(s.planes * volume(s.out));
+      std::vector<float> y(n);
+      std::vector<int64_t> places(n);
+      max_pool(ElementType::float32, s, x.data(), y.data(), places.data(), false, one_thread());
+      const auto dy = test::random_floats(static_cast<int64_t>(n), -1, 1, 2);
+      std::vector<double> expected(x.size());
+      for (size_t i = 0; i < n; ++i) {
+        if (places[i] >= 0) expected[static_cast<size_t>(places[i])] += static_cast<double>(dy[i]);
+      }
+      const auto dx = both_pools(x.size(), [&](float* to, ThreadPool& pool) {
+        max_pool_gradient(s, x.data(), dy.data(), to, pool);
+      });
+      test::expect_near(dx, expected, 1e-5);
+      const std::vector<double> wide_x(x.begin(), x.end()), wide_dy(dy.begin(), dy.end());
+      std::vector<double> wide(x.size());
+      max_pool_gradient(s, wide_x.data(), wide_dy.data(), wide.data(), two_threads());
+      for (size_t i = 0; i < wide.size(); ++i) ASSERT_NEAR(wide[i], expected[i], 1e-12) << i;
+    }
+  });
+}
+
 TEST(Pool, OtherTypesAgreeWithFloat) {
   for (const PoolShape& s : shapes()) {
     auto x = test::random_floats(s.planes * volume(s.in), -100, 100);

@@ -89,6 +89,12 @@ def loops(size):
     return chain(size, make, more=[TRIPS])
 
 
+def sequences_that_grow(size):
+    grown = [node("SequenceInsert", [f"s{i}", "v0"], [f"s{i + 1}"]) for i in range(size)]
+    return model([node("SequenceConstruct", ["v0"], ["s0"]), *grown, node("SequenceLength", [f"s{size}"], ["n"])],
+                 [value("v0")], [value("n", INT64, ())])
+
+
 def loops_that_grow(size):
     def make(i, a, b):
         grow = node("Concat", [f"s{i}", "v0"], [f"t{i}"], axis=0)

@@ -40,6 +40,24 @@ def test_single_operators_and_estimators(sardonyx, tmp_path, script, choice):
     assert rows and all(row["max_diff_over_rms"] < 1e-3 and row["ratio"] > 0 for row in rows)
 
 
+def test_first_answers(sardonyx, tmp_path):
+    """Of processes that do nothing else, one of them with packed weights."""
+    command = [sys.executable, ROOT / "bench" / "first_answers.py", "--program", sardonyx.path, "functions", "detector",
+               "--threads", "1,2", "--turns", "2", "--runs", "2", "--json", tmp_path / "rows.json", "--models-folder", tmp_path]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert [(row["model"], row["threads"]) for row in rows] == [(name, n) for name in ("functions", "detector") for n in (1, 2)]
+    for row in rows:
+        for way in ("plain", "packed", "onnxruntime"):
+            assert row[f"{way}_first"] > row[f"{way}_create"] > 0 and row[f"{way}_steady"] > 0
+        assert row["beside_peer"] == pytest.approx(row["plain_first"] / row["onnxruntime_first"])
+        assert row["packed_beside_steady"] == pytest.approx((row["packed_first"] - row["read_ms"]) / row["packed_steady"])
+    assert "of ONNX Runtime's: " in result.stdout
+    wrong = subprocess.run([*command[:2], "nothing"], capture_output=True, text=True)
+    assert wrong.returncode == 1 and "no model 'nothing'" in wrong.stderr
+
+
 @pytest.fixture
 def driven(sardonyx):
     """bench_driver with Sardonyx and ONNX Runtime."""

@@ -233,9 +233,10 @@ def requests() -> list[tuple[str, str]]:
     return [tuple(line.split("\t")) for line in (TEXTS / "requests.txt").read_text().splitlines()]
 
 
-def test_texts_get_their_labels(example):
+@pytest.mark.parametrize("program", ["classify_texts", "classify_texts_c"])
+def test_texts_get_their_labels(example, program):
     known = requests()
-    lines = example("classify_texts", TEXTS / "requests.onnx", stdin="".join(text + "\n" for _, text in known)).splitlines()
+    lines = example(program, TEXTS / "requests.onnx", stdin="".join(text + "\n" for _, text in known)).splitlines()
     assert [line.split()[0] for line in lines] == [label for label, _ in known]
     session = onnxruntime.InferenceSession(TEXTS / "requests.onnx")
     _, probabilities = session.run(None, {"text": np.array([[text] for _, text in known], object)})
@@ -254,6 +255,7 @@ def test_texts_of_more_than_a_batch(example):
 
 def test_a_model_that_takes_no_texts(example):
     assert "must take strings" in example("classify_texts", DIGITS / "digits.onnx", expect=1, stdin="x\n")
+    assert "must take strings" in example("classify_texts_c", DIGITS / "digits.onnx", expect=5, stdin="x\n")
 
 
 # --- servers ----------------------------------------------------------------------------------
@@ -454,7 +456,7 @@ def test_every_folder_says_what_it_is():
 
 def test_programs_say_how_they_are_called(example):
     for name, code in {"classify_image": 1, "classify_image_c": 2, "read_text": 2, "detect_speech": 2, "detect_speech_c": 2,
-                       "classify_texts": 2, "serve_models": 1, "serve_model_c": 2}.items():
+                       "classify_texts": 2, "classify_texts_c": 2, "serve_models": 1, "serve_model_c": 2}.items():
         assert "usage: " in example(name, expect=code), name
 
 

@@ -94,6 +94,19 @@ def test_levels_of_the_processor_have_files_of_their_own(sardonyx, tmp_path):
     assert len(list(folder.iterdir())) == 2
 
 
+@pytest.mark.parametrize("level", ["avx512", "avx2", "baseline"])
+def test_nothing_of_what_memory_held_before_comes_in(sardonyx, tmp_path, level):
+    """Weights that do not fill their last 64 bytes are followed by zeros."""
+    model, files = tmp_path / "conv.onnxtxt", []
+    weights = ", ".join(str(i % 7) for i in range(216))
+    model.write_text(f"""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[n, 3, 8, 8] x) => (float[n, 8, 6, 6] y) <float[8, 3, 3, 3] w = {{{weights}}}> {{ c = Conv(x, w) y = Relu(c) }}""")
+    for byte in ("40", "80"):
+        files.append(tmp_path / f"{byte}.sdx")
+        sardonyx("pack", model, "-o", files[-1], env={**os.environ, "SARDONYX_CPU": level, "MALLOC_PERTURB_": byte})
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
 def test_a_model_that_changes_is_packed_anew(sardonyx, tmp_path, save):
     text = '<ir_version: 8, opset_import: ["" : 17]> g (float[n,64] x) => (float[n,64] y) { y = MatMul (x, w) }'
     ones = np.ones((64, 64), np.float32)

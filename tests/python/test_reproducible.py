@@ -1,6 +1,6 @@
 """Two builds in different folders give the same bytes: a sample of objects, the library, the program.
 
-Packages: test_packages.py. Objects are compiled twice, without a cache, from sources under two names; libraries and
+`./dev package --test` makes the packages twice. Objects are compiled twice, without a cache, from sources under two names; libraries and
 programs are linked twice from objects under two names.
 """
 

@@ -57,12 +57,32 @@ def many_nodes(path, size):
     save(path, nodes, [value("v0")], [value(f"v{size}")])
 
 
+def growing_sequence(path, size):
+    """A loop that inserts at the end of one list, and takes the last item out of another one to put it in again."""
+    onnx.save(onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (int64 n, int64 m) {{
+        trips = Constant<value = int64 {{{size}}}>()
+        keep = Constant<value = bool {{1}}>()
+        first = SequenceConstruct(x)
+        grown, other = Loop<body = b (int64 i, bool go, seq(float[]) s, seq(float[]) o)
+                                     => (bool on, seq(float[]) s2, seq(float[]) o3) {{
+            on = Identity(go)
+            s2 = SequenceInsert(s, x)
+            o1 = SequenceInsert(o, x)
+            o2 = SequenceErase(o1)
+            o3 = SequenceInsert(o2, x)
+        }}>(trips, keep, first, first)
+        n = SequenceLength(grown)
+        m = SequenceLength(other)
+    }}"""), path)
+
+
 CASES = {
     # More texts in one list than the reader makes room for at once.
     "texts": (many_texts, (1 << 19) + 40, ["bench", "-n", "1"]),
     "inputs": (many_inputs, 4000, ["bench", "-n", "1"]),
     "all outputs": (many_outputs, 2000, ["run", "--all-outputs", "--random-inputs"]),
     "a delimiter that almost matches": (long_delimiter, 20_000, ["run", "-i", "x={text}"]),
+    "a sequence that grows": (growing_sequence, 1000, ["run", "--random-inputs"]),
     "nodes, explained": (many_nodes, 2000, ["explain"]),
     "nodes, checked": (many_nodes, 2000, ["check", "--strict"]),
 }
@@ -111,6 +131,8 @@ CONSTRUCTS = [name for name, made in vars(scaling_cases).items()
 FASTER = {
     # What a body captures is looked for through all bodies inside it; no file nests more than 33 (100 messages).
     "branches_in_branches": 4,
+    # Plain evaluation asks each node for its types, which those of all items of a sequence decide.
+    "sequences_that_grow": 4,
 }
 # Instructions and bytes below which growth is of no account.
 FEW_INSTRUCTIONS, FEW_BYTES = 1_000_000, 200_000

@@ -13,7 +13,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "tools"))
 import generate_letter_cases  # noqa: E402
 
-TABLE = ROOT / "src" / "ops" / "families" / "letter_cases.h"
+TABLE = ROOT / "src" / "ops" / "shared" / "letter_cases.h"
 # Letters come in every release of Unicode: of another than the table's, those that are old enough are compared.
 SAME_UNICODE = f"Unicode {unicodedata.unidata_version}." in TABLE.read_text()
 LETTERS = [chr(code) for code in range(1, 0x110000 if SAME_UNICODE else 0x530) if not 0xD800 <= code < 0xE000]

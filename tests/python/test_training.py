@@ -542,6 +542,23 @@ def test_a_trained_model_infers_what_it_learned(sardonyx, tmp_path):
     assert "<polyline" in (tmp_path / "curve.svg").read_text()
 
 
+def test_a_page_has_the_curve_and_the_numbers_of_each_epoch(sardonyx, tmp_path):
+    model, _ = mlp()
+    x, target = examples()
+    data = save_data(tmp_path, x=x, target=target)
+    trainable = make(sardonyx, tmp_path, model)
+    page = tmp_path / "curve.html"
+    run = sardonyx("train", trainable, "--data", data, "--validation", data, "-o", tmp_path / "out.onnx", "--epochs", 3, "--json",
+                   "--plot", page)
+    text = page.read_text()
+    assert text.startswith("<!doctype html>") and text.count("<polyline") == 2 and text.count("<tr>") == 4
+    assert "<th>validation accuracy" in text
+    last = [told for told in map(json.loads, run.stdout.splitlines()) if told["event"] == "epoch"][-1]
+    assert f"<td>{last['training']['loss']:.6g}" in text
+    sardonyx.fails(USAGE, "train", trainable, "--data", data, "-o", tmp_path / "out.onnx", "--plot", tmp_path / "curve.png",
+                   mentions=[".svg", "curve.png"])
+
+
 def test_old_models_are_carried_up(sardonyx, tmp_path):
     """Opset 7 and IR version 3, whose initializers are inputs."""
     model, _ = cnn()

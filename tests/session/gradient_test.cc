@@ -309,6 +309,31 @@ TEST(Gradient, ValuesOfItsOwnAndSecondOrder) {
   EXPECT_FLOAT_EQ(outputs[2].tensor().elements<float>()[0], 12);
 }
 
+// A row of zeros has no direction to grow in; the others have theirs.
+TEST(Gradient, OfANormIsZeroWhereAllElementsAre) {
+  const Session session(Model::from_text(
+      header +
+      std::string("g (double[2, 2] x) => (double[] dx) {\n"
+                  "k = Constant<value_ints = [1]>()\n n = ReduceL2(x, k)\n"
+                  "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"n\">(x)\n}")));
+  const auto made =
+      session.run({{"x", Tensor::of<double>(std::vector<double>{0, 0, 3, 4}, {2, 2})}})[0].tensor();
+  const std::vector<double> expected{0, 0, 0.6, 0.8};
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(made.elements<double>()[i], expected[i], 1e-12);
+}
+
+// Constants of formulas are double numbers: what float64 gives is not float32's.
+TEST(Gradient, OfErfIsPrecise) {
+  const Session session(Model::from_text(
+      header +
+      std::string("g (double[1] x) => (double[] dx) {\n y = Erf(x)\n"
+                  "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}")));
+  const auto made =
+      session.run({{"x", Tensor::of<double>(std::vector<double>{0.5}, {1})}})[0].tensor();
+  EXPECT_NEAR(made.elements<double>()[0], 2 / std::sqrt(M_PI) * std::exp(-0.25), 1e-14);
+}
+
 TEST(Gradient, WhatYDoesNotDependOnHasNone) {
   const Session session(Model::from_text(
       std::string(header) +

@@ -371,6 +371,56 @@ TEST(Session, SequencesThatBeginEmptyGrowInLoops) {
   }
 }
 
+// A list that a step changes may be what others still read: the caller, a constant of the graph, a
+// node behind it, an earlier iteration.
+TEST(Session, SequencesThatAreChangedStayWhatTheyAreForOthers) {
+  const Model model = model_of(
+      R"(g (seq(float[]) s, float[] x, int64 trips) => (int64[7] counts, seq(float[]) grown, seq(float[]) same) {
+    keep = Constant<value = bool {1}>()
+    longer = SequenceInsert(s, x)
+    shorter = SequenceErase(s)
+    longest = SequenceInsert(longer, x)
+    grown, before = Loop <body = inner (int64 i, bool go, seq(float[]) a, seq(float[]) b) => (bool go_on, seq(float[]) a2, seq(float[]) b2) {
+      go_on = Identity(go)
+      a2 = SequenceInsert(a, x)
+      b2 = Identity(a)
+    }> (trips, keep, s, s)
+    same = Identity(s)
+    c0 = SequenceLength(s)
+    c1 = SequenceLength(longer)
+    c2 = SequenceLength(shorter)
+    c3 = SequenceLength(longest)
+    c4 = SequenceLength(grown)
+    c5 = SequenceLength(before)
+    c6 = SequenceLength(same)
+    axis = Constant<value = int64[1] {0}>()
+    r0 = Unsqueeze(c0, axis)
+    r1 = Unsqueeze(c1, axis)
+    r2 = Unsqueeze(c2, axis)
+    r3 = Unsqueeze(c3, axis)
+    r4 = Unsqueeze(c4, axis)
+    r5 = Unsqueeze(c5, axis)
+    r6 = Unsqueeze(c6, axis)
+    counts = Concat<axis = 0>(r0, r1, r2, r3, r4, r5, r6)
+  })");
+  Sequence given;
+  for (int i = 0; i < 3; ++i) given.items.emplace_back(Tensor::of<float>({1, 2}, {2}));
+  const Value s(std::move(given));
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.reference = plain});
+    for (const int64_t trips : {4, 1, 4}) {
+      const auto made = session.run(
+          {{"s", s}, {"x", Tensor::of<float>({7}, {1})}, {"trips", Tensor::scalar(trips)}});
+      const auto counts = made[0].tensor().elements<int64_t>();
+      EXPECT_EQ((std::vector<int64_t>(counts.begin(), counts.end())),
+                (std::vector<int64_t>{3, 4, 2, 5, 3 + trips, 2 + trips, 3}));
+      EXPECT_EQ(made[1].sequence().items.size(), static_cast<size_t>(3 + trips));
+      EXPECT_EQ(made[2].sequence().items.size(), 3U);
+      EXPECT_EQ(s.sequence().items.size(), 3U);
+    }
+  }
+}
+
 TEST(Session, MemoryForWhatTheRunDecidesIsTakenOnceForItsBound) {
   const Session session(model_of(R"(g (float[N, 16] x, float[N] keep) => (float[M] y) {
     axis = Constant<value = int64 {0}>()

@@ -1,6 +1,7 @@
 #include "wire/npy.h"
 
 #include <gtest/gtest.h>
+#include <cstring>
 
 #include <map>
 #include <random>
@@ -195,6 +196,34 @@ TEST(Npz, UnsoundArchivesAreRefused) {
   damaged.replace(directory + 24, 4, "\xff\xff\xff\x7f");
   expect_in(refused(damaged), "cannot hold");
   expect_in(refused(bytes.substr(0, bytes.size() - 1)), "directory is not found");
+}
+
+// Names of all lengths, so that arrays begin at all addresses.
+TEST(Npz, ArraysAreViewsWhereverTheyLie) {
+  std::vector<NamedTensor> given;
+  for (int i = 0; i < 8; ++i) {
+    std::vector<double> values(40, i + 0.5);
+    given.push_back(
+        {std::string(static_cast<size_t>(i) + 1, 'a'), Tensor::of<double>(values, {40})});
+  }
+  const std::string archive = write_npz(given);
+  const Bytes bytes = bytes_of(archive);
+  int unaligned = 0, views = 0;
+  for (const NamedTensor& one : read_npz(bytes, {}, NpyAlignment::as_it_lies)) {
+    const auto* at = static_cast<const std::byte*>(one.tensor.data());
+    EXPECT_TRUE(at >= bytes.data() && at < bytes.data() + bytes.size()) << one.name;
+    unaligned += reinterpret_cast<uintptr_t>(at) % alignof(double) != 0;
+    double first = 0;
+    std::memcpy(&first, at, sizeof(first));
+    EXPECT_EQ(first, static_cast<double>(one.name.size()) - 0.5);
+  }
+  EXPECT_GT(unaligned, 0);
+  for (const NamedTensor& one : read_npz(bytes)) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(one.tensor.data()) % alignof(double), 0u);
+    const auto* at = static_cast<const std::byte*>(one.tensor.data());
+    views += at >= bytes.data() && at < bytes.data() + bytes.size();
+  }
+  EXPECT_EQ(views + unaligned, 8);
 }
 
 }  // namespace

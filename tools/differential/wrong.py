@@ -10,6 +10,8 @@ import dataclasses
 
 import numpy as np
 
+import saturation
+
 REFERENCE, RUNTIME = "reference", "runtime"
 
 
@@ -125,6 +127,7 @@ WRONG = [
     (RUNTIME, "Clip", lambda c: c.version < 11, "the same"),
     (REFERENCE, "LabelEncoder", lambda c: c.version == 2 and "keys_floats" in c.attributes and np.isnan(c.inputs[0]).any(),
      "the same"),
+    (RUNTIME, "ConvInteger MatMulInteger QLinearConv QLinearMatMul", lambda c: saturation.runtime_saturates(), saturation.REASON),
 ]
 
 

@@ -32,7 +32,9 @@ def install() -> None:
     found = importlib.machinery.PathFinder.find_spec(THEIRS)
     module = importlib.import_module(OURS)
     ours = str(pathlib.Path(__file__).parent / "onnxruntime")
-    module.__path__ = [ours, *(found.submodule_search_locations or [] if found is not None else [])]
+    theirs = list(found.submodule_search_locations or [] if found is not None else [])
+    module.__path__ = [ours, *theirs]
+    module.capi.__path__ = [str(pathlib.Path(one) / "capi") for one in (ours, *theirs)]  # its library has our names in its place
     for name in _ALIASED:
         sys.modules[THEIRS + name] = importlib.import_module(OURS + name)
     if found is None:
@@ -48,5 +50,5 @@ def uninstall() -> None:
     for name in [name for name in sys.modules if name == THEIRS or name.startswith(THEIRS + ".")]:
         del sys.modules[name]
     module = sys.modules[OURS]
-    module.__path__ = list(module.__path__)[:1]
+    module.__path__, module.capi.__path__ = list(module.__path__)[:1], list(module.capi.__path__)[:1]
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "sardonyx.compat._distribution"]

@@ -66,6 +66,8 @@ struct WeightFormat {
     }
   }
 
+  int64_t used_bytes() const { return groups * rows * columns * int64_t{sizeof(float)}; }
+
   // `space` has room for two panels.
   void pack(int64_t group, int64_t panel, const void* weights, const float* factors, float* space,
             float* out) const {
@@ -159,8 +161,7 @@ int64_t worker_floats(ConvPath path, const ConvGeometry& g, int threads) {
 int64_t conv_packed_size(const ConvParams& shape) {
   const WeightFormat format(shape);
   if (format.g.group_out <= 0) return 0;
-  const int64_t floats = format.groups * format.rows * format.columns;
-  return round_up(floats * int64_t{sizeof(float)}, 64);
+  return round_up(format.used_bytes(), 64);
 }
 
 void pack_conv_weights(const ConvParams& shape, const void* weights, const float* factors,
@@ -169,6 +170,10 @@ void pack_conv_weights(const ConvParams& shape, const void* weights, const float
   const ConvGeometry& g = format.g;
   if (g.group_out <= 0 || g.terms <= 0) return;
   auto* out = static_cast<float*>(packed);
+  // Files of packed weights hold the end of the last line of the cache, too.
+  const int64_t used = format.used_bytes();
+  std::memset(static_cast<std::byte*>(packed) + used, 0,
+              static_cast<size_t>(round_up(used, 64) - used));
   if (format.path == ConvPath::depthwise_nhwc) {
     std::vector<float> values(static_cast<size_t>(g.group * g.taps));
     format.fetch(weights, factors, 0, g.group, values.data());

@@ -17,30 +17,6 @@
 namespace sardonyx::kernels {
 namespace {
 
-struct WindowSpans {
-  Span at[PoolShape::axes];
-  bool empty() const {
-    return at[0].begin >= at[0].end || at[1].begin >= at[1].end || at[2].begin >= at[2].end;
-  }
-};
-
-// visit(offset in the plane) for each element of the window inside the input.
-template <class Visit>
-void visit_window(const PoolShape& s, const WindowSpans& w, Visit&& visit) {
-  if (w.empty()) return;
-  for (int64_t i = w.at[0].begin; i < w.at[0].end; ++i) {
-    const int64_t plane = (w.at[0].origin + i * s.dilation[0]) * s.in[1];
-    for (int64_t j = w.at[1].begin; j < w.at[1].end; ++j) {
-      const int64_t row = (plane + w.at[1].origin + j * s.dilation[1]) * s.in[2];
-      for (int64_t k = w.at[2].begin; k < w.at[2].end; ++k) {
-        visit(row + w.at[2].origin + k * s.dilation[2]);
-      }
-    }
-  }
-}
-
-int64_t volume(const int64_t* dims) { return dims[0] * dims[1] * dims[2]; }
-
 // body(plane, output row of it) in chunks, where a row is a run along the last axis.
 template <class Body>
 void for_output_rows(const PoolShape& s, ThreadPool& pool, Body&& body) {
@@ -179,23 +155,6 @@ void global_float(PoolKind kind, const PoolShape& s, const float* x, float* y, T
                                    : row_sum(x + p * n, n) / static_cast<float>(n);
     }
   });
-}
-
-// Output pixels of a row, from k on, whose windows reach over neither of its ends, nor into what is
-// cropped.
-int64_t whole_windows(const PoolShape& s, int64_t k) {
-  const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
-  const int64_t row = s.in[2] + std::min<int64_t>(0, s.pad_after[2]);
-  const int64_t end = row - reach + s.pad_before[2];  // of the places where windows begin
-  if (k * s.stride[2] < s.pad_before[2] || end <= k * s.stride[2]) return 0;
-  return std::min(s.out[2], (end - 1) / s.stride[2] + 1) - k;
-}
-
-// Windows of so few elements, in planes whose places are 32 bits.
-constexpr int64_t max_taps = 64;
-bool has_few_taps(const PoolShape& s) {
-  return s.kernel[0] <= max_taps && s.kernel[1] <= max_taps && s.kernel[2] <= max_taps &&
-         volume(s.kernel) <= max_taps && volume(s.in) <= std::numeric_limits<int32_t>::max();
 }
 
 // Output rows by vectors: for each window row and column one pass over the outputs whose element

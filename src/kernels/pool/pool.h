@@ -31,6 +31,12 @@ void check_pool_shape(const PoolShape& shape);
 void max_pool(ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
               bool column_major, ThreadPool& pool);
 
+// What flows back: each element of dx is the sum of dy over the windows that max_pool took it from.
+void max_pool_gradient(const PoolShape& shape, const float* x, const float* dy, float* dx,
+                       ThreadPool& pool);
+void max_pool_gradient(const PoolShape& shape, const double* x, const double* dy, double* dx,
+                       ThreadPool& pool);
+
 // The mean over the window's elements inside the input, or inside input and padding.
 void average_pool(ElementType type, const PoolShape& shape, const void* x, void* y,
                   bool count_include_pad, ThreadPool& pool);

@@ -7,9 +7,9 @@
 #include "kernels/experts/routing.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/nbits.h"
-#include "ops/families/converted_arguments.h"
-#include "ops/families/product.h"
 #include "ops/operator.h"
+#include "ops/shared/converted_arguments.h"
+#include "ops/shared/product.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -4,9 +4,9 @@
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
 #include "kernels/convert/packed.h"
-#include "ops/families/axis.h"
-#include "ops/families/converted_arguments.h"
 #include "ops/operator.h"
+#include "ops/shared/axis.h"
+#include "ops/shared/converted_arguments.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "base/checked.h"
 #include "kernels/gemm/nbits.h"
-#include "ops/families/converted_arguments.h"
-#include "ops/families/product.h"
 #include "ops/operator.h"
+#include "ops/shared/converted_arguments.h"
+#include "ops/shared/product.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -9,9 +9,9 @@
 #include "kernels/attention/rotary.h"
 #include "kernels/rows/normalize.h"
 #include "ops/contrib/cache_rows.h"
-#include "ops/families/converted_arguments.h"
-#include "ops/families/product.h"
 #include "ops/operator.h"
+#include "ops/shared/converted_arguments.h"
+#include "ops/shared/product.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -1,8 +1,8 @@
 // com.microsoft: DynamicQuantizeLSTM.
 #include "kernels/recurrent/quantized_lstm.h"
-#include "ops/families/converted_arguments.h"
-#include "ops/families/recurrent_shape.h"
 #include "ops/operator.h"
+#include "ops/shared/converted_arguments.h"
+#include "ops/shared/recurrent_shape.h"
 
 namespace sardonyx::ops {
 namespace {

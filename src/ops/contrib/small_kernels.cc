@@ -7,9 +7,9 @@
 #include "kernels/sample/crop_resize.h"
 #include "kernels/signal/inverse.h"
 #include "kernels/signal/time_warping.h"
-#include "ops/families/converted_arguments.h"
-#include "ops/families/product.h"
 #include "ops/operator.h"
+#include "ops/shared/converted_arguments.h"
+#include "ops/shared/product.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -7,9 +7,9 @@
 #include "base/checked.h"
 #include "kernels/convert/cast.h"
 #include "ops/contrib/varlen.h"
-#include "ops/families/converted_arguments.h"
-#include "ops/families/product.h"
 #include "ops/operator.h"
+#include "ops/shared/converted_arguments.h"
+#include "ops/shared/product.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -28,7 +28,8 @@ using AllOperators =
     OperatorList<Attention, AveragePool, BatchNormalizationGradient, Conv, ConvTranspose,
                  ConvWeightGradient, DepthToSpace, FusedConvChain, FusedElementwise, Gemm,
                  GroupNormalization, InRange, InstanceNormalization, InterleavedConcat, LRN,
-                 LookupTable, MatMul, MaxPool, QLinearConv, QuantizedMatMul, ScaleShift,
+                 LSTMRecurrence, LSTMRecurrenceGradient, LayerNormalizationGradient, LookupTable,
+                 MatMul, MaxPool, MaxPoolGradient, QLinearConv, QuantizedMatMul, ScaleShift,
                  SpaceToDepth, SumLike>;
 
 }  // namespace sardonyx::ops::internal

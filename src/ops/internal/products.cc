@@ -2,8 +2,8 @@
 
 #include <climits>
 
-#include "ops/families/conv_params.h"
 #include "ops/internal/node.h"
+#include "ops/shared/conv_params.h"
 
 namespace sardonyx::ops::internal {
 namespace {

@@ -64,7 +64,7 @@ struct Conv {
 };
 
 // For what runs as convolutions, or is depthwise with channels last and nothing behind it
-// (ops/families/conv_transpose.h).
+// (ops/shared/conv_transpose.h).
 struct ConvTranspose {
   static constexpr std::string_view name = "ConvTranspose";
   static constexpr std::array inputs = {"X"sv, "W"sv, "B?"sv, "unused?"sv, "factors?"sv};

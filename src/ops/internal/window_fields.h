@@ -1,8 +1,8 @@
 // The windows of internal convolutions and pools.
 #pragma once
 
-#include "ops/families/window.h"
 #include "ops/internal/fields.h"
+#include "ops/shared/window.h"
 
 namespace sardonyx::ops::internal {
 

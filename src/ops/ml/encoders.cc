@@ -12,9 +12,9 @@
 #include "base/checked.h"
 #include "ir/tensor.h"
 #include "kernels/rows/grain.h"
-#include "ops/families/moving.h"
 #include "ops/ml/classic.h"
 #include "ops/objections.h"
+#include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/checked.h"
 #include "kernels/move/gather.h"
 #include "kernels/rows/grain.h"
-#include "ops/families/moving.h"
 #include "ops/ml/classic.h"
+#include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
 namespace {

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "ops/families/number_text.h"
 #include "ops/ml/classic.h"
+#include "ops/shared/number_text.h"
 
 namespace sardonyx::ops {
 namespace {

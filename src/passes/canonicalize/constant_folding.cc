@@ -15,7 +15,7 @@
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
-#include "ops/families/memory.h"
+#include "ops/shared/memory.h"
 #include "ops/step_memory.h"
 #include "passes/canonicalize/inline_branches.h"
 #include "passes/graph_index.h"

@@ -2,8 +2,8 @@
 
 #include "ir/node_values.h"
 #include "kernels/conv/conv_chain.h"
-#include "ops/families/guessed_sizes.h"
 #include "ops/internal/conv_chain.h"
+#include "ops/shared/guessed_sizes.h"
 #include "passes/convolution/nhwc_conv.h"
 #include "passes/graph_index.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "ops/families/conv_params.h"
-#include "ops/families/window.h"
 #include "ops/internal/node.h"
+#include "ops/shared/conv_params.h"
+#include "ops/shared/window.h"
 
 namespace sardonyx::passes {
 

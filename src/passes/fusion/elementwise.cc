@@ -7,9 +7,9 @@
 
 #include "infer/infer.h"
 #include "ir/node_values.h"
-#include "ops/families/elementwise.h"
 #include "ops/internal/elementwise.h"
 #include "ops/internal/node.h"
+#include "ops/shared/elementwise.h"
 
 namespace sardonyx::passes {
 namespace {

@@ -1,8 +1,8 @@
 // Products that take in what stands around them.
 #pragma once
 
-#include "ops/families/conv_transpose.h"
 #include "ops/internal/products.h"
+#include "ops/shared/conv_transpose.h"
 #include "passes/graph_index.h"
 
 namespace sardonyx::passes {

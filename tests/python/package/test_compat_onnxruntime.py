@@ -321,6 +321,28 @@ def test_loggers():
     with pytest.raises(RuntimeError):
         ours.set_default_logger_severity(9)
     ours.disable_telemetry_events()
+    ours.set_default_logger_severity(2)
+
+
+def test_the_severity_of_a_session(caplog, tmp_path):
+    """The logger is given what the session's options ask for, or what it is enabled for."""
+    import logging
+
+    import onnx
+
+    data = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[n, 2] x) => (float[n, 2] y) <float[2, 2] w = {1, 2, 3, 4}>'
+        " { y = MatMul(x, w) }").SerializeToString()
+    for severity, level, wanted in ((0, 10, ["DEBUG", "INFO", "DEBUG"]), (1, 10, ["INFO"]), (2, 10, []), (-1, 10, ["DEBUG", "INFO", "DEBUG"]),
+                                    (-1, 20, ["INFO"]), (4, 10, [])):
+        caplog.clear()
+        logging.getLogger("sardonyx").setLevel(level)
+        options = ours.SessionOptions()
+        options.log_severity_level = severity
+        options.add_session_config_entry("sardonyx.cache_folder", str(tmp_path / f"{severity}-{level}"))
+        ours.InferenceSession(data, options)
+        assert [one.levelname for one in caplog.records] == wanted, (severity, level)
+    ours.set_default_logger_severity(2)
 
 
 # --- values and bindings ----------------------------------------------------------------------

@@ -311,6 +311,35 @@ def test_an_error_inside_of_inference():
     assert type(caught.value.__cause__) is ZeroDivisionError
 
 
+def test_inference_belongs_to_its_call_and_thread():
+    held, told = [], []
+
+    @sardonyx.operator("com.example", outputs=("y",), types={"T": "float"})
+    def Kept(x):
+        return x
+
+    @Kept.inference
+    def infer(context):
+        held.append(context)
+
+        def ask():
+            try:
+                context.shape(0)
+            except RuntimeError as error:
+                told.append(str(error))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+        context.set_output_like(0, 0)
+
+    text = '<ir_version: 10, opset_import: ["" : 21, "com.example" : 1]> g (float[n] x) => (float[n] y) { y = com.example.Kept(x) }'
+    sardonyx.Session(sardonyx.Model.from_text(text, operators=[Kept]))
+    assert told and all("belongs to the thread" in one for one in told)
+    with pytest.raises(RuntimeError, match="nothing of it may be kept"):
+        held[0].shape(0)
+
+
 def test_signatures_are_checked():
     class Odd(sardonyx.Operator):
         domain = "com.example"

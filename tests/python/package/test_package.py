@@ -57,6 +57,28 @@ def test_types_hold():
     assert made.returncode == 0, made.stdout + made.stderr
 
 
+STRICT = """
+import onnxruntime
+from onnxruntime import InferenceSession, OrtValue, SessionOptions
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, OrtValueVector
+
+session: InferenceSession = InferenceSession("digits.onnx", SessionOptions())
+values: list[OrtValue] = session.run_with_ort_values(None, {})
+print(session, values, InvalidArgument, OrtValueVector(values), onnxruntime.get_device())
+"""
+
+
+def test_types_hold_in_programs_of_onnxruntime(tmp_path):
+    """Whose import is the one thing that is changed."""
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "program.py").write_text(STRICT.replace("import onnxruntime\n", "import sardonyx.compat.onnxruntime as onnxruntime\n")
+                                         .replace("from onnxruntime", "from sardonyx.compat.onnxruntime"))
+    made = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--config-file", "/dev/null", tmp_path / "program.py"],
+                          capture_output=True, text=True,
+                          env=dict(os.environ, MYPYPATH=str(PACKAGE), MYPY_CACHE_DIR=str(PACKAGE.parent / "mypy-programs")))
+    assert made.returncode == 0, made.stdout + made.stderr
+
+
 def test_the_stub_names_what_the_extension_has():
     import sardonyx
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import io
+import logging
 import os
 import pickle
 import signal
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import ml_dtypes
 import numpy as np
@@ -285,6 +288,78 @@ def test_a_mended_model_warns(model):
 
 
 # --- descriptions -----------------------------------------------------------------------------
+
+
+# The output is declared with 5 places; only a run finds out how many there are.
+WRONGLY_DECLARED = "g (float[n] x) => (int64[1, 5] y) { y = NonZero(x) }"
+
+
+def test_log_functions(model, tmp_path):
+    told = []
+    path = tmp_path / "m.onnx"
+    onnx.save(model(WRONGLY_DECLARED), path)
+    session = sardonyx.Session(path, threads=1, log=told.append)
+    assert not told
+    for _ in range(2):
+        session.run({"x": ONE})
+    assert [(one.level, one.place) for one in told] == [("warning", "output 'y'")]
+    assert told[0].rule and str(told[0]).endswith(f"[{told[0].rule}]") and str(told[0]).startswith("output 'y': ")
+    asyncio.run(sardonyx.Session(path, threads=1, log=told.append).run_async({"x": ONE}))
+    assert len(told) == 2
+    sardonyx.Session(path, threads=1, log=told.append, log_level="error").run({"x": ONE})
+    assert len(told) == 2
+    # Pickled with what it tells, if that can be.
+    other = pickle.loads(pickle.dumps(sardonyx.Session(path, threads=1, log=logging.getLogger("told"))))
+    assert other._log.listener is logging.getLogger("told")
+    copy.deepcopy(session).run({"x": ONE})
+    assert len(told) == 3
+    for wrong in (3, "x"):
+        with pytest.raises(TypeError, match="a function or a logging.Logger"):
+            sardonyx.Session(path, log=wrong)
+    with pytest.raises(ValueError, match="log_level is one of debug, info, warning, error; got 'loud'"):
+        sardonyx.Session(path, log=told.append, log_level="loud")
+
+    def raises(message):
+        raise KeyError(message.place)
+
+    with pytest.raises(KeyError, match="output 'y'"):
+        sardonyx.Session(path, threads=1, log=raises).run({"x": ONE})
+
+
+def test_loggers_are_told_what_they_are_enabled_for(model, caplog, tmp_path):
+    logger = logging.getLogger("test_loggers")
+    two = model("g (float[n, 2] x) => (float[n, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }")
+    for level, wanted in ((logging.DEBUG, ["DEBUG", "INFO"]), (logging.INFO, ["INFO"]), (logging.WARNING, []), (60, [])):
+        caplog.clear()
+        logger.setLevel(level)
+        sardonyx.Session(two, cache_folder=tmp_path / str(level), log=logger)
+        assert [one.levelname for one in caplog.records] == wanted
+    # What is mended is told, too, where the session reads the model.
+    caplog.clear()
+    logger.setLevel(logging.WARNING)
+    sardonyx.Session(model("g (float[2] x) => (float[2] y) { y = Exp(a) a = Neg(x) }"), log=logger)
+    assert [one.levelname for one in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("option", ["log", "warn"])
+def test_listeners_that_have_the_session_are_collected(model, option):
+    """Such a cycle goes through the engine, where a collector of garbage sees nothing by itself."""
+
+    class Owner:
+        def __init__(self) -> None:
+            self.told: list[object] = []
+            self.session = sardonyx.Session(model(WRONGLY_DECLARED), threads=1, **{option: self.listen})
+
+        def listen(self, *told: object) -> None:
+            self.told.append(told)
+
+    owner = Owner()
+    owner.session.run({"x": ONE})
+    assert len(owner.told) == 1
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None
 
 
 def test_descriptions(model):

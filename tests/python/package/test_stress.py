@@ -100,6 +100,59 @@ def test_inputs_live_as_long_as_their_run(double):
     asyncio.run(work())
 
 
+LOST = """
+    import numpy as np, sardonyx, sardonyx.compat.onnxruntime as compat, sys
+
+    @sardonyx.operator("com.example", like="x")
+    def Drop(x):
+        given.clear()
+        return x
+
+    text = '<ir_version: 10, opset_import: ["" : 21, "com.example" : 1]> g (float[n] x) => (float[n] y) { t = com.example.Drop(x) y = Add(x, t) }'
+    session = sardonyx.Session(sardonyx.Model.from_text(text, operators=[Drop]))
+
+    def large(value):  # memory that the system takes back at once
+        return np.full(1 << 23, value, np.float32)
+
+    for given in ({"x": large(3)}, [large(3)], {"x": memoryview(large(3))}):
+        made = session.run(given)
+        assert not given and ((made["y"] if isinstance(made, dict) else made[0]) == 6).all()
+    print("kept")
+"""
+
+
+def test_inputs_live_as_long_as_a_run_that_their_dict_loses_them_in(environment):
+    """Another thread may do the same while the lock is released."""
+    made = run_python(LOST, environment)
+    assert made.stdout == "kept\n", (made.returncode, made.stderr)
+
+
+def test_inputs_that_other_threads_exchange(double):
+    """Each run sees an array as it was given, whatever the dict holds by then."""
+    session, feeds, ended, wrong = sardonyx.Session(double, threads=1), {"x": np.full(1 << 16, 1, np.float32)}, threading.Event(), []
+
+    def exchange() -> None:
+        number = 1
+        while not ended.is_set():
+            number = number % 1000 + 1
+            feeds["x"] = np.full(1 << 16, number, np.float32)
+
+    def run() -> None:
+        for _ in range(300 * TIMES):
+            y = session.run(feeds)["y"]
+            if not (y == y[0]).all() or y[0] % 2 != 0:
+                wrong.append(y)
+
+    exchanging, running = threading.Thread(target=exchange), [threading.Thread(target=run) for _ in range(4)]
+    for one in (exchanging, *running):
+        one.start()
+    for one in running:
+        one.join()
+    ended.set()
+    exchanging.join()
+    assert not wrong
+
+
 def test_mistakes_are_told_at_once_or_by_the_future(double):
     session = sardonyx.Session(double)
 
@@ -152,6 +205,24 @@ def test_the_interpreter_ends_while_runs_go_on(model, environment, tmp_path):
     first, *others = made.stdout.splitlines()
     assert first == "('end',)" and others.count("(True,)") == 1
     assert sum("the run was cancelled" in line for line in others) == 8
+
+
+def test_the_interpreter_ends_with_sessions_that_only_their_runs_hold(double, model, environment, tmp_path):
+    """The end of such a run is that of its session, which lets go of the interpreter's lock and takes it again."""
+    onnx.save(model(ENDLESS), tmp_path / "endless.onnx")
+    onnx.save(double, tmp_path / "double.onnx")
+    for _ in range(5 * TIMES):  # four of five ended in abort() without the care that is taken
+        made = run_python("""
+            import sys, threading, numpy as np, sardonyx, sardonyx.compat.onnxruntime as compat
+            feeds = {"trips": np.array(2**60), "x": np.zeros(8, np.float32)}
+            for _ in range(6):
+                compat.InferenceSession(sys.argv[1]).run_async(None, feeds, lambda *told: None, None)
+            for _ in range(50):  # whose flags are gone by then
+                ended = threading.Event()
+                sardonyx.Session(sys.argv[2])._run_async([np.ones(4, np.float32)], lambda *told: ended.set(), sardonyx.Cancel())
+                ended.wait()
+            """, environment, str(tmp_path / "endless.onnx"), str(tmp_path / "double.onnx"))
+        assert made.returncode == 0 and made.stderr == "", (made.returncode, made.stderr)
 
 
 def test_a_callback_that_raises_is_told(double, environment, tmp_path):
@@ -231,12 +302,19 @@ def test_nothing_grows(kind, double, model):
 
     runs(whole // 10)
     gc.collect()
-    before, references = resident_kilobytes(), sys.getrefcount(x)
-    runs(whole)
-    gc.collect()
-    assert sys.getrefcount(x) == references
-    # What an allocator keeps is no part of each run: some 200 kB, and 20 bytes a run that nobody could miss.
-    assert resident_kilobytes() - before < 200 + 20 * whole / 1024 + (6_000 if kind in ("sessions", "async") else 0)
+    references = sys.getrefcount(x)
+    # What an allocator keeps is no part of each run: some 200 kB, and 20 bytes a run that nobody could miss. What grows does so
+    # each time; what the system moves about happens once.
+    allowed = 200 + 20 * whole / 1024 + (6_000 if kind in ("sessions", "async") else 0)
+    for _ in range(3):
+        before = resident_kilobytes()
+        runs(whole)
+        gc.collect()
+        assert sys.getrefcount(x) == references
+        grown = resident_kilobytes() - before
+        if grown < allowed:
+            break
+    assert grown < allowed
 
 
 # --- threads ---------------------------------------------------------------------------------------
@@ -330,6 +408,45 @@ def test_fork_while_other_threads_run(model, environment, tmp_path):
         print("forked")
         """, environment, str(tmp_path / "m.onnx"))
     assert made.stdout == "forked\n", made.stderr
+
+
+def test_fork_while_another_thread_makes_a_session(environment):
+    """What that thread has locked stays locked in the child, which must not wait for it."""
+    made = run_python("""
+        import os, signal, threading, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # of fork() with threads, since Python 3.12
+        import numpy as np, sardonyx
+        parent, entered, leave = os.getpid(), threading.Event(), threading.Event()
+
+        @sardonyx.operator("com.example", outputs=("y",), types={"T": "float"})
+        def Slow(x):
+            return x + 1
+
+        @Slow.inference
+        def infer(context):
+            if os.getpid() == parent:
+                entered.set()
+                leave.wait()
+            context.set_output_like(0, 0)
+
+        text = '<ir_version: 10, opset_import: ["" : 21, "com.example" : 1]> g (float[n] x) => (float[n] y) { y = com.example.Slow(x) }'
+        model = sardonyx.Model.from_text(text, operators=[Slow])
+        thread = threading.Thread(target=lambda: sardonyx.Session(model))
+        thread.start()
+        entered.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            for _ in range(2):
+                session = sardonyx.Session(model)
+                assert (session.run([np.zeros(3, np.float32)])[0] == 1).all() and len(session.steps) == 1
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        leave.set()
+        thread.join()
+        print(status)
+        """, environment)
+    assert made.stdout == "0\n", (made.stdout, made.stderr)
 
 
 def test_workers_of_multiprocessing(double, environment, tmp_path):

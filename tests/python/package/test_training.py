@@ -631,3 +631,43 @@ def test_nothing_is_kept_alive():
     del x, callback
     gc.collect()
     assert sorted(gone) == [1, 2]
+
+
+WINDOWS = {
+    "strides": ("y = Conv<strides = [2], pads = [1, 1]>(a, w)", (4, 3, 3)),
+    "left_over": ("y = Conv<strides = [3]>(a, w)", (4, 3, 2)),
+    "dilations": ("y = Conv<dilations = [2], pads = [2, 0]>(a, w)", (4, 3, 3)),
+    "same": ("y = Conv<auto_pad = \"SAME_UPPER\">(a, w)", (4, 3, 4)),
+    "groups": ("y = Conv<group = 3, strides = [2], auto_pad = \"VALID\">(a, w)", (3, 1, 3)),
+    "transposed": ("y = ConvTranspose<strides = [2], pads = [1, 0], output_padding = [1]>(a, w)", (3, 4, 3)),
+    "transposed_padded": ("y = ConvTranspose<strides = [3], output_padding = [2]>(a, w)", (3, 4, 2)),
+    "averages": ("b = Mul(a, w) y = AveragePool<kernel_shape = [3], strides = [2]>(b)", (3, 1)),
+    "padded_averages": ("b = Mul(a, w) y = AveragePool<kernel_shape = [3], strides = [2], pads = [1, 1], count_include_pad = 1>(b)",
+                        (3, 1)),
+}
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_windows_over_sizes_that_only_data_decide(case):
+    """The length comes out of a Compress; beside it the same network whose sizes are all known."""
+    text, shape = WINDOWS[case]
+    rng = np.random.default_rng(3)
+    x, weights = rng.standard_normal((2, 3, 11)).astype(np.float32), rng.standard_normal(shape).astype(np.float32)
+    states = []
+    for first in ("a0 = Compress<axis = 2>(x, keep)", "a0 = Identity(x)"):
+        model = onnx.parser.parse_model(
+            f'<ir_version: 10, opset_import: ["" : 21]> g (float[2, 3, 11] x, bool[11] keep) => (float[2, K] z) '
+            f"{{ {first} s = Constant<value = float {{0.5}}>() t = Tanh(a0) a = Mul(t, v) {text} "
+            "axes = Constant<value = int64[1] {2}>() z = ReduceMean<keepdims = 0>(y, axes) }")
+        model.graph.initializer.extend([numpy_helper.from_array(weights, "w"),
+                                        numpy_helper.from_array(np.array([[0.5], [1.5], [-1.0]], np.float32), "v")])
+        session = sardonyx.TrainingSession(sardonyx.make_trainable(model, loss="mse", optimizer="sgd", learning_rate=0.1))
+        channels = session.infer({"x": x, "keep": np.ones(11, bool)})["z"].shape[1]
+        feeds = {"x": x, "keep": np.ones(11, bool), "target": np.ones((2, channels), np.float32)}
+        wanted = {one.name for one in session.step_inputs()}
+        for _ in range(3):
+            session.step({name: array for name, array in feeds.items() if name in wanted})
+        states.append(session.state())
+    for name in ("w", "v"):
+        np.testing.assert_allclose(states[0][name], states[1][name], rtol=1e-5, atol=1e-6, err_msg=name)
+        assert not np.array_equal(states[0][name], weights)

@@ -74,17 +74,68 @@ def quantize_matmul_8bits(packed: Array, weights: Array, scales: Array, zero_poi
     _by_column(8, packed, weights, scales, zero_points, block_size, columns, rows, symmetric)
 
 
+def _in_order(bits: int, packed: Array, weights: Array, scales: Array, zero_points: Array, block_size: int, columns: int, rows: int,
+              symmetric: bool) -> bool:
+    numbers, found, zeros = _quantized(weights, block_size, rows, bits, symmetric)
+    numbers = numbers.reshape(-1, columns)[:rows].reshape(-1)
+    packed.reshape(-1)[:] = _packed(numbers ^ 2 ** (bits - 1) if symmetric else numbers, bits)
+    scales.reshape(-1)[:] = found.reshape(-1)
+    if not symmetric and zero_points.size:
+        zero_points.reshape(-1)[:] = _packed(zeros.reshape(-1), bits)
+    return symmetric
+
+
+def quantize_qdq_matmul_2bits(packed: Array, weights: Array, scales: Array, zero_points: Array, block_size: int, columns: int, rows: int,
+                              symmetric: bool) -> bool:
+    """For DequantizeLinear: `packed` in the order of the weights, `scales` and `zero_points` (blocks, columns). True: the numbers are
+    int2, their zero points 0; False: uint2."""
+    return _in_order(2, packed, weights, scales, zero_points, block_size, columns, rows, symmetric)
+
+
 def quantize_qdq_matmul_4bits(packed: Array, weights: Array, scales: Array, zero_points: Array, block_size: int, columns: int, rows: int,
                               symmetric: bool) -> bool:
     """For DequantizeLinear: `packed` in the order of the weights, `scales` and `zero_points` (blocks, columns). True: the numbers are
     int4, their zero points 0; False: uint4."""
-    numbers, found, zeros = _quantized(weights, block_size, rows, 4, symmetric)
-    numbers = numbers.reshape(-1, columns)[:rows].reshape(-1)
-    packed.reshape(-1)[:] = _packed(numbers ^ 8 if symmetric else numbers, 4)
-    scales.reshape(-1)[:] = found.reshape(-1)
-    if not symmetric and zero_points.size:
-        zero_points.reshape(-1)[:] = _packed(zeros.reshape(-1), 4)
-    return symmetric
+    return _in_order(4, packed, weights, scales, zero_points, block_size, columns, rows, symmetric)
 
 
-__all__ = ["quantize_matmul_2bits", "quantize_matmul_4bits", "quantize_matmul_8bits", "quantize_qdq_matmul_4bits"]
+# Of MatMulBnb4: where the magnitudes of a block, the largest being 1, change from one number to the next, and these numbers in order.
+# The places are in the middle of what the numbers stand for, in as many digits as bitsandbytes has.
+_FP4 = ([0.00260417, 0.0859375, 0.20833333, 0.29166667, 0.4166667, 0.583333, 0.8333333], [0, 1, 6, 7, 4, 5, 2, 3])
+_NF4 = [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+        -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0]
+
+
+def _fp4(scaled: Array) -> Array:
+    """The highest bit is the sign."""
+    places, numbers = _FP4
+    found: Array = np.array(numbers, np.uint8)[np.searchsorted(np.array(places, np.float32), np.abs(scaled))]
+    found |= (scaled < 0).astype(np.uint8) << 3
+    return found
+
+
+def _nf4(scaled: Array) -> Array:
+    values = np.array(_NF4)
+    found: Array = np.searchsorted(((values[1:] + values[:-1]) / 2).astype(np.float32), scaled).astype(np.uint8)
+    return found
+
+
+def quantize_matmul_bnb4(packed: Array, weights: Array, absmax: Array, block_size: int, quant_type: int, columns: int, rows: int) -> None:
+    """For MatMulBnb4: of all elements of `weights` in a row, blocks of `block_size`; `packed` takes two elements a byte, the first in
+    the high bits, `absmax` the largest magnitude of each block. `quant_type`: 0 for FP4, 1 for NF4."""
+    if quant_type not in (0, 1):
+        raise ValueError(f"quant_type is 0 (FP4) or 1 (NF4), and {quant_type} was given")
+    count = columns * rows
+    padded = np.zeros(-(-count // block_size) * block_size, np.float32)
+    padded[:count] = weights.reshape(-1)[:count]
+    blocks = padded.reshape(-1, block_size)
+    largest = np.abs(blocks).max(1)
+    scaled = blocks * np.divide(np.float32(1), largest, out=np.zeros_like(largest), where=largest != 0)[:, None]
+    numbers = (_nf4(scaled) if quant_type == 1 else _fp4(scaled)).reshape(-1)[: -(-count // 2) * 2]
+    packed.reshape(-1)[:] = numbers[::2] << 4 | numbers[1::2]
+    absmax.reshape(-1)[:] = largest
+
+
+__all__ = ["quantize_matmul_2bits", "quantize_matmul_4bits", "quantize_matmul_8bits", "quantize_matmul_bnb4",
+           "quantize_qdq_matmul_2bits", "quantize_qdq_matmul_4bits"]

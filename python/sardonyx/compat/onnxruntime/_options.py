@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _core
+from ._exceptions import Fail, error
+
+if TYPE_CHECKING:
+    from ..._model import Model
+    from ._adapters import LoraAdapter
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -77,7 +83,8 @@ class SessionOptions(_Options):
                                       "ORT_DISABLE_ALL: operators are not combined.")
     inter_op_num_threads = _typed("inter_op_num_threads", int, 0)
     intra_op_num_threads = _typed("intra_op_num_threads", int, 0, "Threads of a session, the caller included; 0: all it may use.")
-    log_severity_level = _typed("log_severity_level", int, -1)
+    log_severity_level = _typed("log_severity_level", int, -1,
+                                "0 verbose … 4 fatal: what of its session the logger \"sardonyx\" is given; -1: what it is enabled for.")
     log_verbosity_level = _typed("log_verbosity_level", int, 0)
     logid = _typed("logid", str, "")
     optimized_model_filepath = _typed("optimized_model_filepath", str, "", "A file that the model is written to, as it is; one that ends in .sdx gets its packed weights.")
@@ -108,6 +115,7 @@ class SessionOptions(_Options):
         self._sizes[name] = int(size)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        """As by name, for sizes that the model gives this denotation ("DATA_BATCH")."""
         self._denoted_sizes[denotation] = int(size)
 
     def add_initializer(self, name: str, value: Any) -> None:
@@ -167,6 +175,7 @@ class RunOptions(_Options):
     def __init__(self) -> None:
         self._cancel = _core.Cancel()
         self._config: dict[str, str] = {}
+        self._adapters: list[LoraAdapter] = []
 
     @property
     def terminate(self) -> bool:
@@ -190,5 +199,25 @@ class RunOptions(_Options):
             raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
         return self._config[key]
 
-    def add_active_adapter(self, adapter: Any) -> None:
-        raise NotImplementedError("adapters (LoRA) are not supported")
+    def add_active_adapter(self, adapter: LoraAdapter) -> None:
+        """Runs with these options take the adapter's parameters as inputs."""
+        if not hasattr(adapter, "_parameters"):
+            raise TypeError(f"adapter is a LoraAdapter, and {adapter!r} was given")
+        self._adapters.append(adapter)
+
+
+def read_options(model: Model) -> SessionOptions | None:
+    """Those that a model brings in its metadata ("ort_config", JSON); None: it has none."""
+    text = model.metadata.get("ort_config")
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)["session_options"]
+        options = SessionOptions()
+        for name, kind in (("inter_op_num_threads", int), ("intra_op_num_threads", int), ("execution_mode", ExecutionMode),
+                           ("graph_optimization_level", GraphOptimizationLevel), ("enable_profiling", bool)):
+            if name in found:
+                setattr(options, name, kind(found[name]))
+        return options
+    except (ValueError, KeyError, TypeError) as broken:
+        raise error(Fail, f"the model's options of a session (metadata 'ort_config') cannot be read: {broken}") from broken

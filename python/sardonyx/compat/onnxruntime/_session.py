@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import datetime
+import functools
 import json
 import logging
 import os
@@ -17,16 +18,18 @@ from ... import _core, _errors
 from ..._inference import infer_types
 from ..._model import Model
 from ..._profile import Profile
-from ..._session import Session as Engine
-from ..._session import ValueInfo, pack
+from ..._session import LogMessage, ValueInfo, pack
+from ..._session import Session as _Session
 from . import _state
+from ._assignment import OrtEpAssignedSubgraph, assigned
 from ._binding import IOBinding
 from ._exceptions import Fail, InvalidArgument, error, raise_running, while_loading, while_running
 from ._metadata import ModelMetadata, NodeArg, node_arg, read_metadata
-from ._options import RunOptions, SessionOptions
-from ._values import OrtMemoryInfo, OrtValue
+from ._options import RunOptions, SessionOptions, read_options
+from ._values import OrtMemoryInfo, OrtValue, OrtValueVector
 
 _log = logging.getLogger("sardonyx")
+_LOG_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 
 def check_and_normalize_provider_args(providers: Any, provider_options: Any, available_provider_names: Sequence[str]
@@ -67,6 +70,66 @@ def _provider_pair(one: Any) -> tuple[str, dict[Any, Any]]:
 
 def _log_warning(rule: str, place: str, message: str, advice: str) -> None:
     _log.info("%s: %s; %s [%s]", place, message, advice, rule)
+
+
+class Engine(_Session):
+    """An InferenceSession's `_sess`, with what programs call of the class that onnxruntime has there."""
+
+    def run(self, *arguments: Any, **options: Any) -> Any:
+        """sardonyx.Session.run, or (output names, inputs by name, run options)."""
+        if len(arguments) < 2:
+            return super().run(*arguments, **options)
+        names, feeds, *rest = arguments
+        given = {name: value._value if isinstance(value, OrtValue) else value for name, value in feeds.items()}
+        cancel, added = _of_run(rest[0] if rest else None)
+        try:
+            return self.run_list(names, {**given, **added}, cancel)
+        except _errors.Error as found:
+            raise_running(found)
+
+    def run_with_ort_values(self, feeds: dict[str, OrtValue], output_names: Sequence[str], run_options: RunOptions | None = None
+                            ) -> OrtValueVector:
+        cancel, added = _of_run(run_options)
+        try:
+            values = self.run_values({**{name: value._value for name, value in feeds.items()}, **added}, {}, cancel, None)
+        except _errors.Error as found:
+            raise_running(found)
+        made = {one.name: value for one, value in zip(self.outputs, values)}
+        for name in output_names:
+            if name not in made:
+                raise error(InvalidArgument, f"Invalid output name:{name}")
+        return OrtValueVector(OrtValue(made[name]) for name in output_names)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        _run_bound(self, iobinding, run_options, None)
+
+
+def _of_run(options: RunOptions | None) -> tuple[Any, dict[str, Any]]:
+    """What stops the run, and the inputs that adapters bring."""
+    if options is None:
+        return None, {}
+    return options._cancel, {name: value._value for one in options._adapters for name, value in one._parameters.items()}
+
+
+def _run_bound(engine: Engine, iobinding: IOBinding, options: RunOptions | None, profile: Profile | None) -> None:
+    names = [one.name for one in engine.outputs]
+    if not iobinding._outputs:
+        raise RuntimeError("Error in execution: At least one output should be requested.")
+    for name in iobinding._outputs:
+        if name not in names:
+            raise RuntimeError(f"Error in execution: Invalid output name: {name}")
+    cancel, added = _of_run(options)
+    try:
+        iobinding._run(engine, cancel, profile, added)
+    except _errors.Error as found:
+        raise RuntimeError(f"Error in execution: {found}") from found
+
+
+def _log_message(least: int, told: LogMessage) -> None:
+    # What is wrong with models is worth less there: exporters write it.
+    level = logging.INFO if told.rule else getattr(logging, told.level.upper())
+    if level >= least:
+        _log.log(level, "%s", told)
 
 
 class Session:
@@ -130,8 +193,12 @@ class Session:
         return {name: dict(options) for name, options in self._provider_options.items()}
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
-        """There is one provider: unknown names are warned of, and the session stays as it is."""
+        """There is one provider: those that onnxruntime has besides are warned of, and the session stays as it is. RuntimeError
+        for a name that nobody knows."""
         names, options = check_and_normalize_provider_args(providers, provider_options, _state.get_available_providers())
+        for name in names:
+            if name not in _state.get_all_providers():
+                raise RuntimeError(f"Unknown Provider Type: {name}")
         self._providers = [_state.PROVIDER]
         self._provider_options = {_state.PROVIDER: dict(zip(names, options)).get(_state.PROVIDER, {})}
 
@@ -159,7 +226,8 @@ class Session:
     def _run_with_options(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: RunOptions | None
                           ) -> list[Any]:
         feeds = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
-        cancel = run_options._cancel if run_options is not None else None
+        cancel, added = _of_run(run_options)
+        feeds.update(added)
         try:
             return self._sess.run_list(output_names, feeds, cancel, self._profile)
         except _errors.Error as found:
@@ -189,6 +257,8 @@ class Session:
         self._require_inputs(list(input_feed))
         names = list(output_names or self._output_names)
         feeds = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
+        cancel, added = _of_run(run_options)
+        feeds.update(added)
         for name in names:
             if name not in self._output_names:
                 raise error(InvalidArgument, f"Invalid output name:{name}")
@@ -199,7 +269,6 @@ class Session:
             else:
                 callback([], user_data, str(while_running(found) if isinstance(found, _errors.Error) else found))
 
-        cancel = run_options._cancel if run_options is not None else None
         try:
             self._sess._run_async(feeds, done, cancel, profile=self._profile)
         except _errors.Error as refused:
@@ -209,7 +278,8 @@ class Session:
                             run_options: RunOptions | None = None) -> list[OrtValue]:
         names = list(output_names or self._output_names)
         feeds = {name: value._value for name, value in input_dict_ort_values.items()}
-        cancel = run_options._cancel if run_options is not None else None
+        cancel, added = _of_run(run_options)
+        feeds.update(added)
         try:
             values = self._sess.run_values(feeds, {}, cancel, self._profile)
         except _errors.Error as found:
@@ -222,25 +292,28 @@ class Session:
 
     def run_with_ortvaluevector(self, run_options: RunOptions | None, feed_names: Sequence[str], feeds: Sequence[OrtValue],
                                 fetch_names: Sequence[str], fetches: list[OrtValue], fetch_devices: Any) -> None:
-        made = self.run_with_ort_values(fetch_names, dict(zip(feed_names, feeds)), run_options)
-        fetches[:] = made
+        """Fills `fetches`; where it has a value for each name already, these are written into."""
+        given = {name: value._value for name, value in zip(feed_names, feeds)}
+        targets = {name: value._value for name, value in zip(fetch_names, fetches)} if len(fetches) == len(fetch_names) else {}
+        cancel, added = _of_run(run_options)
+        try:
+            values = self._sess.run_values({**given, **added}, targets, cancel, self._profile)
+        except _errors.Error as found:
+            self._refuse(found, fetch_names, given)
+        by_name = dict(zip(self._output_names, values))
+        for name in fetch_names:
+            if name not in by_name:
+                raise error(InvalidArgument, f"Invalid output name:{name}")
+        if not targets:
+            fetches[:] = [OrtValue(by_name[name]) for name in fetch_names]
 
     def io_binding(self) -> IOBinding:
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        cancel = run_options._cancel if run_options is not None else None
-        for name in iobinding._outputs:
-            if name not in self._output_names:
-                raise RuntimeError(f"Error in execution: Invalid output name: {name}")
-        try:
-            iobinding._run(self._sess, cancel, self._profile)
-        except _errors.Error as found:
-            raise RuntimeError(f"Error in execution: {found}") from found
-
-    def _bound_value(self, name: str, array: Any) -> Any:
-        declared = self._sess.inputs[self._input_names.index(name)]
-        return _core.Value.of(array, declared.element_type or declared.type)
+        if iobinding._session is not self._sess:
+            raise ValueError("IOBinding must be used with the session that created it.")
+        _run_bound(self._sess, iobinding, run_options, self._profile)
 
     # --- profiling and the rest ---------------------------------------------------------------
 
@@ -266,8 +339,12 @@ class Session:
     def get_profiling_start_time_ns(self) -> int:
         return self._profiling_start_time_ns
 
-    def get_provider_graph_assignment_info(self) -> list[Any]:
-        return []
+    def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
+        """Each node of the model, where the options have "session.record_ep_graph_assignment_info" as "1"."""
+        if self._sess_options._config.get("session.record_ep_graph_assignment_info") != "1":
+            raise error(Fail, "Session configuration entry 'session.record_ep_graph_assignment_info' must be set to \"1\" to retrieve "
+                              "EP graph assignment information.")
+        return assigned(self._sess.model)
 
     def get_tuning_results(self) -> list[Any]:
         return []
@@ -307,6 +384,11 @@ def _opened(source: str | bytes, files: dict[str, bytes], **options: Any) -> Mod
         return Model(source, **{**options, "folder": name})
 
 
+def _real_folder(path: str | None) -> str:
+    """Where a model lies that a link leads to, as in the cache of a model hub, whose links for weights lead there, too."""
+    return os.path.dirname(os.path.realpath(path)) if path is not None and os.path.islink(path) else ""
+
+
 class InferenceSession(Session):
     """A model to be run, from a path or bytes.
 
@@ -337,9 +419,10 @@ class InferenceSession(Session):
                 raise
             warnings.warn(f"{found}; falling back to {self._fallback_providers}", stacklevel=2)
             self.set_providers(self._fallback_providers)
-        self._make(kwargs)
+        from_model = kwargs.get("read_config_from_model", os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1")
+        self._make(bool(int(from_model)))
 
-    def _make(self, kwargs: dict[str, Any]) -> None:
+    def _make(self, options_from_model: bool) -> None:
         begin = time.monotonic_ns()
         options = self._sess_options
         if getattr(options, "_load_cancelled", False):
@@ -355,10 +438,16 @@ class InferenceSession(Session):
         try:
             files: dict[str, Any] = {name: options._config[key] for name, key in _PACKED_FILES.items() if options._config.get(key)}
             model = _opened(self._model_path if self._model_path is not None else self._model_bytes or b"", options._files,
-                            folder=folder, libraries=libraries, warn=_log_warning)
+                            folder=folder, libraries=libraries, warn=_log_warning, trusted_folder=_real_folder(self._model_path))
+            if options_from_model:
+                self._sess_options = options = read_options(model) or options
+                chosen = {**chosen, **{name: value for name, value in options._engine_options().items() if name in ("threads", "fuse")}}
+            severity = options.log_severity_level
+            least = (severity + 1) * 10 if severity >= 0 else _log.getEffectiveLevel()
+            chosen["log"] = functools.partial(_log_message, least)
+            chosen["log_level"] = next((name for name, number in _LOG_LEVELS.items() if number >= least), "error")
             self._sess = Engine(model, seed=_state.seed(), **files, **chosen)
-            names = {size for one in self._sess.inputs for size in one.shape or ()}
-            sizes = {name: size for name, size in options._sizes.items() if name in names}  # others are ignored, as there
+            sizes = self._open_sizes(model)
             if sizes:
                 self._sess = Engine(model, seed=_state.seed(), dimensions=sizes, **files, **chosen)
         except _errors.Error as found:
@@ -368,7 +457,22 @@ class InferenceSession(Session):
         self._describe()
         self._save_optimized()
         self._made_in_us = (time.monotonic_ns() - begin) // 1000
+        if least <= logging.DEBUG:
+            _log.debug("a session of %s was made in %.3f ms", self._model_path or "a model from memory", self._made_in_us / 1000)
         self._profiling_start_time_ns = time.monotonic_ns()
+
+    def _open_sizes(self, model: Model) -> dict[str, int]:
+        """What the options say of sizes that are open; what fits no input is ignored, as there."""
+        options = self._sess_options
+        shapes = {one.name: one.shape or () for one in self._sess.inputs}
+        names = {size for shape in shapes.values() for size in shape}
+        sizes = {name: size for name, size in options._sizes.items() if name in names}
+        if options._denoted_sizes:
+            for name, denotations in _core.input_denotations(model._held):
+                for axis, (size, denotation) in enumerate(zip(shapes.get(name, ()), denotations)):
+                    if denotation in options._denoted_sizes and not isinstance(size, int):
+                        sizes[size or f"{name}.{axis}"] = options._denoted_sizes[denotation]
+        return sizes
 
     def _describe(self) -> None:
         given = [one for one in self._sess.inputs if not one.optional]

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import enum
+import logging
+from collections.abc import Callable
 from typing import Any
 
 PROVIDER = "CPUExecutionProvider"
+# Those that builds of onnxruntime know, in its order; only the last is here.
+_KNOWN_PROVIDERS = [f"{name}ExecutionProvider" for name in (
+    "NvTensorRTRTX", "Tensorrt", "CUDA", "MIGraphX", "OpenVINO", "Dnnl", "VitisAI", "QNN", "Nnapi", "VSINPU", "Js", "CoreML", "ACL",
+    "Dml", "Rknpu", "WebNN", "WebGpu", "Xnnpack", "CANN", "Azure", "CPU")]
 _seed = 0
+
+
+class OrtHardwareDeviceType(enum.IntEnum):
+    CPU = 0
+    GPU = 1
+    NPU = 2
+
+
+class OrtExecutionProviderDevicePolicy(enum.IntEnum):
+    DEFAULT = 0
+    PREFER_CPU = 1
+    PREFER_NPU = 2
+    PREFER_GPU = 3
+    MAX_PERFORMANCE = 4
+    MAX_EFFICIENCY = 5
+    MIN_OVERALL_POWER = 6
 
 
 class OrtHardwareDevice:
     def __init__(self) -> None:
-        self.type = 0
+        self.type = OrtHardwareDeviceType.CPU
         self.vendor_id = 0
         self.vendor = ""
         self.device_id = 0
@@ -34,11 +57,16 @@ def get_available_providers() -> list[str]:
 
 
 def get_all_providers() -> list[str]:
-    return [PROVIDER]
+    """All that onnxruntime has a name for; get_available_providers() has the one that is here."""
+    return list(_KNOWN_PROVIDERS)
 
 
 def get_ep_devices() -> list[OrtEpDevice]:
     return [EP_DEVICE]
+
+
+def get_hardware_devices() -> list[OrtHardwareDevice]:
+    return [EP_DEVICE.device]
 
 
 def get_device() -> str:
@@ -57,11 +85,48 @@ def set_seed(value: int) -> None:
 
 def set_default_logger_severity(severity: int) -> None:
     """0 verbose … 4 fatal: the level of the logger "sardonyx" of Python's logging."""
-    import logging
+    _logger.setLevel(_level(severity))
 
+
+def _level(severity: int) -> int:
     if not 0 <= severity <= 4:
         raise RuntimeError(f"Invalid logging severity. Must be in range [0, 4] but {severity} was given")
-    logging.getLogger("sardonyx").setLevel((severity + 1) * 10)
+    return (severity + 1) * 10
+
+
+class _CallbackHandler(logging.Handler):
+    """Records for a function of the caller's."""
+
+    def __init__(self, callback: Callable[[int, str, str, str, str], Any]):
+        super().__init__()
+        self._callback = callback
+
+    def emit(self, record: logging.LogRecord) -> None:
+        severity = min(max(record.levelno // 10 - 1, 0), 4)
+        try:
+            self._callback(severity, "sardonyx", record.name, f"{record.filename}:{record.lineno} {record.funcName}", record.getMessage())
+        except Exception:
+            self.handleError(record)
+
+
+_logger = logging.getLogger("sardonyx")
+_handler: _CallbackHandler | None = None
+
+
+def set_default_logger_callback(callback: Callable[[int, str, str, str, str], Any] | None, severity: int = 2) -> None:
+    """What the logger "sardonyx" has to say goes to `callback(severity, category, logid, code_location, message)` alone, from
+    `severity` on; None: to Python's logging, as before. What the callback raises is printed and goes no further."""
+    global _handler
+    if callback is not None and not callable(callback):
+        raise RuntimeError(f"the callback is a function or None, and {callback!r} was given")
+    level = _level(severity)
+    if _handler is not None:
+        _logger.removeHandler(_handler)
+    _handler = None if callback is None else _CallbackHandler(callback)
+    _logger.propagate = _handler is None
+    if _handler is not None:
+        _logger.addHandler(_handler)
+        _logger.setLevel(level)
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:

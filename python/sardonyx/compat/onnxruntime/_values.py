@@ -43,7 +43,7 @@ class OrtDeviceMemoryType(enum.IntEnum):
     HOST_ACCESSIBLE = 5
 
 
-OrtMemoryInfoDeviceType = enum.IntEnum("OrtMemoryInfoDeviceType", {"CPU": 0, "GPU": 1, "NPU": 2, "FPGA": 3})
+OrtMemoryInfoDeviceType = enum.IntEnum("OrtMemoryInfoDeviceType", {"CPU": 0, "GPU": 1, "FPGA": 2, "NPU": 3})
 
 
 class OrtSparseFormat(enum.IntEnum):
@@ -51,6 +51,11 @@ class OrtSparseFormat(enum.IntEnum):
     ORT_SPARSE_COO = 1
     ORT_SPARSE_CSRC = 2
     ORT_SPARSE_BLOCK_SPARSE = 4
+
+
+class ArenaExtendStrategy(enum.IntEnum):
+    kNextPowerOfTwo = 0
+    kSameAsRequested = 1
 
 
 class OrtMemoryInfo:
@@ -62,6 +67,13 @@ class OrtMemoryInfo:
         self.mem_type = mem_type
         self.device_mem_type = OrtDeviceMemoryType.DEFAULT
         self.device_vendor_id = 0
+
+    @staticmethod
+    def create_v2(name: str, device_type: Any, vendor_id: int, device_id: int, mem_type: OrtDeviceMemoryType, alignment: int,
+                  allocator_type: OrtAllocatorType) -> OrtMemoryInfo:
+        info = OrtMemoryInfo(name, allocator_type, device_id)
+        info.device_mem_type, info.device_vendor_id = mem_type, vendor_id
+        return info
 
 
 class OrtArenaCfg:
@@ -78,20 +90,60 @@ class OrtArenaCfg:
         self.max_power_of_two_extend_bytes = options.get("max_power_of_two_extend_bytes", -1)
 
 
+# Kind and vendor of the devices that onnxruntime has names for.
+_DEVICES = {
+    "cpu": (0, OrtDeviceVendorId.NONE), "cuda": (1, OrtDeviceVendorId.NVIDIA), "gpu": (1, OrtDeviceVendorId.NONE),
+    "dml": (1, OrtDeviceVendorId.MICROSOFT), "webgpu": (1, OrtDeviceVendorId.NONE), "npu": (3, OrtDeviceVendorId.NONE),
+    "cann": (3, OrtDeviceVendorId.HUAWEI)}
+
+
 class OrtDevice:
-    def __init__(self, device_type: int = 0, device_id: int = 0):
-        if device_type != 0:
-            raise RuntimeError("Sardonyx computes on the processor; the device is 'cpu'")
-        self._device_id = device_id
+    """Any device has a description; values are on the processor alone."""
+
+    def __init__(self, device_type: int = 0, mem_type: int = 0, *ids: int):
+        """`ids`: the vendor's number and the device's, or the device's alone."""
+        self._device_type, self._mem_type = int(device_type), int(mem_type)
+        self._vendor_id = int(ids[0]) if len(ids) > 1 else 0
+        self._device_id = int(ids[-1]) if ids else 0
 
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
-        require_cpu(ort_device_name)
-        return OrtDevice(0, device_id)
+        found = _DEVICES.get(ort_device_name.lower())
+        if found is None:
+            raise RuntimeError(f"Unsupported device type: {ort_device_name}; known are {', '.join(_DEVICES)}")
+        return OrtDevice(found[0], 0, found[1] if vendor_id < 0 else vendor_id, device_id)
 
     @staticmethod
     def cpu() -> int:
         return 0
+
+    @staticmethod
+    def cuda() -> int:
+        return 1
+
+    @staticmethod
+    def gpu() -> int:
+        return 1
+
+    @staticmethod
+    def webgpu() -> int:
+        return 1
+
+    @staticmethod
+    def fpga() -> int:
+        return 2
+
+    @staticmethod
+    def npu() -> int:
+        return 3
+
+    @staticmethod
+    def cann() -> int:
+        return 3
+
+    @staticmethod
+    def dml() -> int:
+        return 4
 
     @staticmethod
     def default_memory() -> int:
@@ -101,19 +153,26 @@ class OrtDevice:
         return self._device_id
 
     def device_type(self) -> int:
-        return 0
+        return self._device_type
 
     def device_vendor_id(self) -> int:
-        return 0
+        return self._vendor_id
 
     def device_mem_type(self) -> int:
-        return 0
+        return self._mem_type
+
+    vendor_id, mem_type = device_vendor_id, device_mem_type
 
     def _get_c_device(self) -> OrtDevice:
         return self
 
 
-def require_cpu(device: str) -> None:
+def require_cpu(device: Any) -> None:
+    """`device`: a name, an OrtDevice or an OrtMemoryInfo."""
+    if isinstance(device, OrtMemoryInfo):
+        device = device.name
+    if isinstance(device, OrtDevice):
+        device = next((name for name, (kind, _) in _DEVICES.items() if kind == device.device_type()), "an unknown device")
     if str(device).lower() not in ("cpu", "cpu_pinned"):
         raise RuntimeError(f"Sardonyx computes on the processor, and a value on '{device}' was asked for")
 
@@ -126,6 +185,30 @@ def element_name(element_type: Any) -> str:
     return _core.element_type_of(np.dtype(dtype))
 
 
+class _Capsule:
+    """Memory that something has handed out by DLPack already."""
+
+    def __init__(self, capsule: Any):
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def is_dlpack_uint8_tensor(capsule: Any) -> bool:
+    """Whether a capsule of DLPack has bytes, which may stand for truth values."""
+    import ctypes
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    tensor = pointer(capsule, b"dltensor")  # data, device (two int32), rank (int32), code and bits of the type
+    code, bits = ctypes.string_at(tensor + 20, 2)
+    return (code, bits) == (1, 8)
+
+
 class OrtValue:
     """A value that runs take and give without going through numpy."""
 
@@ -136,11 +219,16 @@ class OrtValue:
     def _get_c_value(self) -> OrtValue:
         return self
 
+    @property
+    def _ortvalue(self) -> OrtValue:
+        """onnxruntime has a second class of this name, in its extension, that programs reach so."""
+        return self
+
     @classmethod
     def ortvalue_from_numpy(cls, numpy_obj: npt.NDArray[Any], device_type: Any = "cpu", device_id: int = 0,
                             vendor_id: int = -1) -> OrtValue:
         """The array's own memory, where it lies as a tensor does."""
-        require_cpu("cpu" if isinstance(device_type, OrtDevice) else device_type)
+        require_cpu(device_type)
         array = np.asarray(numpy_obj)
         with invalid_arguments():
             return cls(_core.Value.of(array), array)
@@ -154,15 +242,24 @@ class OrtValue:
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any, device_type: Any = "cpu", device_id: int = 0,
                                      vendor_id: int = -1) -> OrtValue:
-        require_cpu("cpu" if isinstance(device_type, (OrtDevice, OrtMemoryInfo)) else device_type)
+        require_cpu(device_type)
         with invalid_arguments():
             return cls(_core.Value.zeros(element_name(element_type), [int(size) for size in shape]))
 
     @classmethod
+    def ortvalue_from_shape_and_onnx_type(cls, shape: Sequence[int], onnx_element_type: int, device: Any = "cpu") -> OrtValue:
+        return cls.ortvalue_from_shape_and_type(shape, int(onnx_element_type), device)
+
+    @classmethod
     def ort_value_from_sparse_tensor(cls, sparse_tensor: SparseTensor) -> OrtValue:
-        return cls(_core.Value.of(sparse_tensor._coordinates))
+        with invalid_arguments():
+            return cls(_core.Value.of(sparse_tensor._coordinates), sparse_tensor)
 
     def as_sparse_tensor(self) -> SparseTensor:
+        if isinstance(self._numpy_obj, SparseTensor):
+            return self._numpy_obj
+        if not self.is_sparse_tensor():
+            raise RuntimeError(f"the value is {self.data_type()}, and no sparse tensor")
         return SparseTensor(self._value.to_python())
 
     def data_ptr(self) -> int:
@@ -226,9 +323,14 @@ class OrtValue:
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
 
+    def to_dlpack(self) -> Any:
+        return self.__dlpack__()
+
     @classmethod
-    def from_dlpack(cls, data: Any, /) -> OrtValue:
-        return cls.ortvalue_from_numpy(np.from_dlpack(data))
+    def from_dlpack(cls, data: Any, is_bool_tensor: bool = False, /) -> OrtValue:
+        """The memory of whatever has `__dlpack__`, or of a capsule of it; `is_bool_tensor`: its bytes are truth values."""
+        array = np.from_dlpack(data if hasattr(data, "__dlpack__") else _Capsule(data))
+        return cls.ortvalue_from_numpy(array.view(np.bool_) if is_bool_tensor and array.dtype == np.uint8 else array)
 
     def update_inplace(self, data: Any) -> None:
         """Writes into the memory that the value has, also where that is an array of numpy's."""
@@ -236,17 +338,23 @@ class OrtValue:
             self._value.fill(np.asarray(data))
 
 
-class CooView:
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class SparseCooView:
     def __init__(self, indices: npt.NDArray[np.int64]):
-        self._indices = indices
+        self._indices = _read_only(indices)
 
     def indices(self) -> npt.NDArray[np.int64]:
         return self._indices
 
 
-class CsrView:
+class SparseCsrView:
     def __init__(self, inner: npt.NDArray[np.int64], outer: npt.NDArray[np.int64]):
-        self._inner, self._outer = inner, outer
+        self._inner, self._outer = _read_only(inner), _read_only(outer)
 
     def inner(self) -> npt.NDArray[np.int64]:
         return self._inner
@@ -280,26 +388,30 @@ class SparseTensor:
         return cls(_Coordinates(np.asarray(values), indices, shape), OrtSparseFormat.ORT_SPARSE_CSRC)
 
     def values(self) -> npt.NDArray[Any]:
-        return self._coordinates.values
+        """Not to be written to; texts as objects."""
+        values = self._coordinates.values
+        return values.astype(object) if values.dtype.kind in "US" else _read_only(values)
 
-    def dense_shape(self) -> npt.NDArray[np.int64]:
-        return np.array(self._coordinates.shape, np.int64)
+    def dense_shape(self) -> list[int]:
+        return list(self._coordinates.shape)
 
     def _pairs(self) -> npt.NDArray[np.int64]:
         indices = self._coordinates.indices
         return np.stack(np.unravel_index(indices, self._coordinates.shape), axis=1) if indices.ndim == 1 else indices
 
-    def as_coo_view(self) -> CooView:
+    def as_coo_view(self) -> SparseCooView:
         if self._format != OrtSparseFormat.ORT_SPARSE_COO:
             raise RuntimeError("the tensor is not in coordinate form")
-        return CooView(self._coordinates.indices)
+        return SparseCooView(self._coordinates.indices)
 
-    def as_csrc_view(self) -> CsrView:
+    def as_csrc_view(self) -> SparseCsrView:
         if self._format != OrtSparseFormat.ORT_SPARSE_CSRC:
             raise RuntimeError("the tensor is not in compressed form")
         pairs = self._pairs()
         counts = np.bincount(pairs[:, 0], minlength=self._coordinates.shape[0])
-        return CsrView(pairs[:, 1].copy(), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        return SparseCsrView(pairs[:, 1].copy(), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+    get_coo_data, get_csrc_data = as_coo_view, as_csrc_view
 
     def as_blocksparse_view(self) -> Any:
         raise RuntimeError("the tensor is not in block form")
@@ -315,6 +427,56 @@ class SparseTensor:
 
     def device_name(self) -> str:
         return "cpu"
+
+
+class OrtValueVector(list["OrtValue"]):
+    """Values in order, as the extension of onnxruntime hands them out."""
+
+    def push_back(self, value: Any, is_bool_tensor: bool = False) -> None:
+        """A value, or memory that DLPack hands out."""
+        self.append(value if isinstance(value, OrtValue) else OrtValue.from_dlpack(value, is_bool_tensor))
+
+    def push_back_batch(self, tensors: Sequence[Any], addresses: Sequence[int], element_types: Sequence[Any],
+                        shapes: Sequence[Sequence[int]], devices: Sequence[Any]) -> None:
+        """Memory at addresses, which lives as long as `tensors` do."""
+        for tensor, address, element_type, shape, device in zip(tensors, addresses, element_types, shapes, devices):
+            require_cpu(device)
+            value = at_address(element_type, shape, address)
+            value._numpy_obj = tensor
+            self.append(value)
+
+    def reserve(self, count: int) -> None:
+        """A list grows by itself."""
+
+    def shrink_to_fit(self) -> None:
+        """A list shrinks by itself."""
+
+    def element_type_at(self, i: int) -> int:
+        return self[i].element_type()
+
+    def bool_tensor_indices(self) -> list[int]:
+        return [i for i, value in enumerate(self) if value.data_type() == "tensor(bool)"]
+
+    def dlpack_at(self, i: int) -> Any:
+        return self[i].to_dlpack()
+
+    def to_dlpacks(self, to_tensor: Any = None) -> list[Any]:
+        """Capsules, or what `to_tensor` makes of each."""
+        return [value.to_dlpack() if to_tensor is None else to_tensor(value.to_dlpack()) for value in self]
+
+
+def at_address(element_type: Any, shape: Sequence[int], address: int) -> OrtValue:
+    """A tensor at an address, which the caller keeps valid."""
+    import ctypes
+
+    name = element_name(element_type)
+    if name == "string":
+        raise RuntimeError("strings are not bound by address")
+    sizes = [int(size) for size in shape]
+    count = int(np.prod(sizes, dtype=np.int64))
+    bits = _core.element_bits(name)
+    array = np.ctypeslib.as_array((ctypes.c_uint8 * ((count * bits + 7) // 8)).from_address(int(address)))
+    return OrtValue(_core.Value.reinterpreted(array, name, sizes), array)
 
 
 def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: Any = None) -> None:

@@ -7,7 +7,7 @@
 
 #include "ops/contrib/generation/layout.h"
 #include "ops/contrib/generation/sequences.h"
-#include "ops/families/iteration.h"
+#include "ops/shared/iteration.h"
 
 namespace sardonyx::ops::generation {
 

@@ -11,7 +11,7 @@
 #include "kernels/random/philox.h"
 #include "ops/contrib/generation/beams.h"
 #include "ops/contrib/generation/scores.h"
-#include "ops/families/memory.h"
+#include "ops/shared/memory.h"
 
 namespace sardonyx::ops::generation {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
-#include "ops/families/memory.h"
+#include "ops/shared/memory.h"
 
 namespace sardonyx::ops::generation {
 

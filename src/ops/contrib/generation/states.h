@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "ops/families/iteration.h"
+#include "ops/shared/iteration.h"
 
 namespace sardonyx::ops::generation {
 

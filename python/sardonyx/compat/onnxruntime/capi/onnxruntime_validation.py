@@ -11,3 +11,6 @@ def get_package_name_and_version_info() -> tuple[str, str, str]:
     from .. import __version__
 
     return "sardonyx", __version__, ""
+
+__all__ = [
+    "check_distro_info", "get_package_name_and_version_info"]

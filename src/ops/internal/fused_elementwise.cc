@@ -1,0 +1,63 @@
+// The internal FusedElementwise.
+#include "ops/internal/elementwise.h"
+#include "ops/operator.h"
+#include "ops/shared/elementwise.h"
+
+namespace sardonyx::ops {
+
+using internal::FusedElementwise;
+using kernels::ElementwiseProgram;
+using kernels::ElementwiseStep;
+
+std::optional<ElementwiseStep> elementwise_step(const NodeView& node) {
+  if (!ir::canonical_domain(node.node().domain).empty()) return std::nullopt;
+  if (node.input_count() == 1) return unary_elementwise_step(node);
+  if (node.input_count() == 2) return binary_elementwise_step(node);
+  return std::nullopt;
+}
+
+namespace {
+
+void infer(InferContext& ctx) {
+  const ElementwiseProgram program = internal::elementwise_program(ctx);
+  const ElementType type =
+      kernels::gives_bytes(program) ? program.steps.back().bytes.type : ElementType::float32;
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (program.extents[static_cast<size_t>(i)] != kernels::ElementwiseExtent::whole) continue;
+    ValueType same = ctx.type(i);
+    same.element = type;
+    return ctx.set(0, std::move(same));
+  }
+}
+
+std::unique_ptr<Step> prepare(PrepareContext& ctx) {
+  const ElementwiseProgram program = internal::elementwise_program(ctx);
+  const auto count = static_cast<int>(program.extents.size());
+  auto step = make_step(
+      fmt::format("fused_elementwise.{}", program.steps.size()), [program, count](RunContext& run) {
+        const void* inputs[ElementwiseProgram::max_inputs];
+        for (int i = 0; i < count; ++i) inputs[i] = run.data(i);
+        const auto shape = run.out_shape(0);
+        kernels::run_fused_elementwise(program, inputs, run.out_data(0), run.out_size(0),
+                                       shape.empty() ? 1 : shape.back(), run.pool());
+      });
+  for (int i = 0; i < count; ++i) {
+    if (program.extents[static_cast<size_t>(i)] == kernels::ElementwiseExtent::whole &&
+        kernels::takes_bytes(program, i) == kernels::gives_bytes(program))
+      step->traits().in_place.push_back({0, i});
+  }
+  return step;
+}
+
+constexpr Operator operators[] = {
+    {.name = FusedElementwise::name,
+     .domain = internal::domain,
+     .infer = infer,
+     .prepare = prepare},
+};
+
+}  // namespace
+
+std::span<const Operator> fused_elementwise_operators() { return operators; }
+
+}  // namespace sardonyx::ops

@@ -1,0 +1,148 @@
+#include "ops/shared/number_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace sardonyx::ops {
+namespace {
+
+// Scientific digits ("1.25e-07") in the notation that fits the exponent.
+std::string arranged(double value, std::string scientific) {
+  const size_t mark = scientific.find('e');
+  int exponent = 0;
+  const char* digits_end = scientific.data() + scientific.size();
+  const char* begin = scientific.data() + mark + 1 + (scientific[mark + 1] == '+' ? 1 : 0);
+  std::from_chars(begin, digits_end, exponent);
+  if (value != 0 && (exponent < -4 || exponent >= 16)) return scientific;
+  std::string digits, text;
+  for (const char c : std::string_view(scientific).substr(0, mark)) {
+    if (c == '-') {
+      text.push_back(c);
+    } else if (c != '.') {
+      digits.push_back(c);
+    }
+  }
+  if (exponent < 0) {
+    text.append("0.").append(static_cast<size_t>(-exponent - 1), '0').append(digits);
+    return text;
+  }
+  const auto whole = static_cast<size_t>(exponent) + 1;
+  if (digits.size() <= whole) {
+    text.append(digits).append(whole - digits.size(), '0').append(".0");
+  } else {
+    text.append(digits, 0, whole).append(".").append(digits, whole);
+  }
+  return text;
+}
+
+template <class T>
+std::string special(T value) {
+  if (std::isnan(value)) return "nan";
+  return value > 0 ? "inf" : "-inf";
+}
+
+template <class T>
+std::string shortest(T value) {
+  if (!std::isfinite(value)) return special(value);
+  char buffer[64];
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
+  return arranged(value, std::string(buffer, end));
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+bool is_word(std::string_view text, std::string_view word) {
+  return text.size() == word.size() &&
+         std::equal(text.begin(), text.end(), word.begin(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
+}
+
+template <class T>
+std::optional<T> parse_floating(std::string_view text) {
+  text = trimmed(text);
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  T value = 0;
+  if (is_word(text, "inf") || is_word(text, "infinity")) {
+    value = std::numeric_limits<T>::infinity();
+  } else if (is_word(text, "nan")) {
+    value = std::numeric_limits<T>::quiet_NaN();
+  } else {
+    if (text.empty() || (text.front() != '.' && (text.front() < '0' || text.front() > '9')))
+      return std::nullopt;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (end != text.data() + text.size()) return std::nullopt;
+    if (error == std::errc::result_out_of_range) {
+      // Too large or too small: the exponent tells which.
+      const size_t mark = text.find_first_of("eE");
+      const bool tiny = mark != std::string_view::npos ? text.substr(mark + 1).starts_with('-')
+                                                       : text.front() == '0' || text.front() == '.';
+      value = tiny ? 0 : std::numeric_limits<T>::infinity();
+    }
+  }
+  return negative ? -value : value;
+}
+
+template <class T>
+std::optional<T> parse_whole(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  const auto real = parse_floating<double>(text);
+  if (!real) return std::nullopt;
+  if (std::isnan(*real)) return T{0};
+  constexpr T low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+  if (*real <= static_cast<double>(low)) return low;
+  if (*real >= static_cast<double>(high)) return high;
+  return static_cast<T>(*real);
+}
+
+}  // namespace
+
+std::string text_of(float value) { return shortest(value); }
+std::string text_of(double value) { return shortest(value); }
+
+std::string text_of_narrow(float value, int significant_bits) {
+  if (!std::isfinite(value)) return special(value);
+  // The fewest digits that stay within half a unit of the narrow format.
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const double unit = value == 0 ? 1 : std::ldexp(1.0, exponent - significant_bits);
+  char buffer[64];
+  for (int digits = 0; digits < 9; ++digits) {
+    const auto end =
+        std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific, digits)
+            .ptr;
+    double back = 0;
+    std::from_chars(buffer, end, back);
+    if (std::fabs(back - static_cast<double>(value)) >= unit / 2 && value != 0) continue;
+    std::string text(buffer, end);
+    // Trailing zeros of the mantissa say nothing.
+    size_t mark = text.find('e');
+    while (text.find('.') < mark && (text[mark - 1] == '0' || text[mark - 1] == '.')) {
+      const bool point = text[mark - 1] == '.';
+      text.erase(--mark, 1);
+      if (point) break;
+    }
+    return arranged(value, text);
+  }
+  return shortest(value);
+}
+
+std::optional<double> parse_double(std::string_view text) { return parse_floating<double>(text); }
+std::optional<float> parse_float(std::string_view text) { return parse_floating<float>(text); }
+std::optional<int64_t> parse_int64(std::string_view text) { return parse_whole<int64_t>(text); }
+std::optional<uint64_t> parse_uint64(std::string_view text) { return parse_whole<uint64_t>(text); }
+
+}  // namespace sardonyx::ops
