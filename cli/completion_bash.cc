@@ -28,7 +28,7 @@ std::string assignments(const OptionReference& option) {
   return {};
 }
 
-std::string command_case(const CommandReference& command) {
+std::string look_up_case(const CommandReference& command) {
   std::string text =
       fmt::format("    {})\n      options='{}'\n", command.name, words_of(command.options));
   text += "      case $option in\n";
@@ -43,7 +43,7 @@ std::string command_case(const CommandReference& command) {
   return text + "          ;;\n      esac\n      ;;\n";
 }
 
-constexpr const char* head =
+constexpr const char* bash_head =
     R"bash(# Completion of sardonyx's arguments in bash. Made by 'sardonyx completion bash'.
 
 # What follows an option of a command: sets kind, choices and options. Without an option, what an
@@ -54,7 +54,7 @@ _sardonyx_look_up() {
   case $command in
 )bash";
 
-constexpr const char* tail = R"bash(  esac
+constexpr const char* bash_tail = R"bash(  esac
 }
 
 _sardonyx() {
@@ -125,11 +125,11 @@ std::string bash_completion(const ProgramReference& program) {
   std::string names;
   for (const CommandReference& command : program.commands)
     names += fmt::format("{}{}", names.empty() ? "" : " ", command.name);
-  std::string text = head;
+  std::string text = bash_head;
   text += fmt::format("    '')\n      options='{}'\n      kind=choice choices='{}'\n      ;;\n",
                       words_of(program.options), names);
-  for (const CommandReference& command : program.commands) text += command_case(command);
-  return text + tail;
+  for (const CommandReference& command : program.commands) text += look_up_case(command);
+  return text + bash_tail;
 }
 
 }  // namespace sardonyx::cli

@@ -44,7 +44,7 @@ std::string option_line(const std::string& condition, const OptionReference& opt
                      value_of(option), in_quotes(option.help));
 }
 
-constexpr const char* head =
+constexpr const char* fish_head =
     R"fish(# Completion of sardonyx's arguments in fish. Made by 'sardonyx completion fish'.
 
 # Whether the command is this one; without one, whether none is given yet.
@@ -63,7 +63,7 @@ end
 }  // namespace
 
 std::string fish_completion(const ProgramReference& program) {
-  std::string text = head;
+  std::string text = fish_head;
   const std::string none = "__sardonyx_command_is";
   for (const CommandReference& command : program.commands)
     text += fmt::format("complete -c sardonyx -n {} -f -a {} -d {}\n", none, command.name,

@@ -44,7 +44,7 @@ std::string option_lines(const OptionReference& option, std::string_view indent)
   return lines;
 }
 
-std::string command_case(const CommandReference& command) {
+std::string arguments_case(const CommandReference& command) {
   std::string text = fmt::format("        {})\n          _arguments -S \\\n", command.name);
   for (const OptionReference& option : command.options)
     text += option_lines(option, "            ");
@@ -57,7 +57,7 @@ std::string command_case(const CommandReference& command) {
   return text + "            && found=0\n          ;;\n";
 }
 
-constexpr const char* head = R"zsh(#compdef sardonyx
+constexpr const char* zsh_head = R"zsh(#compdef sardonyx
 # Completion of sardonyx's arguments in zsh. Made by 'sardonyx completion zsh'.
 
 # NAME=FILE, or NAME= and one of the words.
@@ -78,7 +78,7 @@ _sardonyx() {
 }  // namespace
 
 std::string zsh_completion(const ProgramReference& program) {
-  std::string text = head;
+  std::string text = zsh_head;
   text += "  commands=(\n";
   for (const CommandReference& command : program.commands)
     text += fmt::format("    '{}:{}'\n", command.name, escaped(command.help, ":"));
@@ -93,7 +93,7 @@ std::string zsh_completion(const ProgramReference& program) {
       "    argument)\n"
       "      curcontext=\"${curcontext%:*:*}:sardonyx-$words[1]:\"\n"
       "      case $words[1] in\n";
-  for (const CommandReference& command : program.commands) text += command_case(command);
+  for (const CommandReference& command : program.commands) text += arguments_case(command);
   text +=
       "      esac\n"
       "      ;;\n"

@@ -29,16 +29,31 @@ if(SARDONYX_BUILD_FUZZERS AND SARDONYX_GUIDE_FUZZERS)  # what steers the mutatio
     -fsanitize-coverage=trace-pc,-fsanitize=fuzzer-no-link>)
 endif()
 
+# Half of what a file costs to compile is its headers and the templates it shares with its neighbours, so files are
+# compiled eight at a time (docs/decisions/0020-files-compiled-together.md).
+option(SARDONYX_COMPILE_TOGETHER "Compile several sources of a folder at once; OFF suits work on single files" ON)
+function(sardonyx_compile_together target)
+  if(SARDONYX_COMPILE_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # To g++ what is not the main file is a header.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # OPTIMIZE says how a release compiles the folder where -O2 isn't the right choice: most code runs once for a model,
-# and -O3 makes it a third larger (docs/performance.md, "Size"). Other build types say for themselves.
+# and -O3 makes it a third larger (docs/performance.md, "Size"). Other build types say for themselves. SEPARATE: each source is
+# compiled by itself.
 function(sardonyx_module name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;OPTIMIZE" ${ARGN})
+  cmake_parse_arguments(ARG "SEPARATE" "" "DEPENDS;LIBRARIES;OPTIMIZE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     add_library(sardonyx_${name} INTERFACE)
     return()
   endif()
   add_library(sardonyx_${name} STATIC ${sources})
+  if(NOT ARG_SEPARATE)
+    sardonyx_compile_together(sardonyx_${name})
+  endif()
   if(NOT ARG_OPTIMIZE)
     set(ARG_OPTIMIZE -O2)
   endif()
@@ -49,14 +64,20 @@ function(sardonyx_module name)
   endforeach()
 endfunction()
 
-# A test program of one folder: tests/NAME/*.cc, linked to the modules it names.
+# A test program of one folder: tests/NAME/*.cc, linked to the modules it names. SEPARATE names the sources with
+# helpers of their own under names that others have, too; ALL for all.
 function(sardonyx_test name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;SEPARATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
   if(NOT sources)
     message(FATAL_ERROR "sardonyx_test(${name}): no sources in ${CMAKE_CURRENT_SOURCE_DIR}/${name}")
   endif()
   add_executable(test_${name} ${sources})
+  if(NOT ARG_SEPARATE STREQUAL ALL)
+    sardonyx_compile_together(test_${name})
+    list(TRANSFORM ARG_SEPARATE PREPEND ${name}/)
+    set_source_files_properties(${ARG_SEPARATE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   target_link_libraries(test_${name} PRIVATE GTest::gtest GTest::gtest_main ${ARG_LIBRARIES})
   foreach(other IN LISTS ARG_DEPENDS)
     target_link_libraries(test_${name} PRIVATE sardonyx_${other})

@@ -9,7 +9,7 @@ using ops::int_attribute;
 
 namespace {
 
-ir::Node node_of(std::string_view op, std::vector<std::string> inputs, std::string output,
+ir::Node node_with(std::string_view op, std::vector<std::string> inputs, std::string output,
                  std::vector<ir::Attribute> attributes = {}) {
   ir::Node node;
   node.op_type = op;
@@ -51,16 +51,16 @@ std::string zeros_like_sequence(GradientEmitter& e, const std::string& sequence)
   const std::string item = fresh("item"), shape = fresh("shape"), plain = fresh("zero"),
                     zero = fresh("zero");
   const std::vector<ir::Node> nodes{
-      node_of("Constant", {}, plain, {ops::tensor_attribute("value", Tensor::scalar<float>(0))}),
-      node_of("CastLike", {plain, item}, zero), node_of("Shape", {item}, shape),
-      node_of("Expand", {zero, shape}, fresh("zeros"))};
+      node_with("Constant", {}, plain, {ops::tensor_attribute("value", Tensor::scalar<float>(0))}),
+      node_with("CastLike", {plain, item}, zero), node_with("Shape", {item}, shape),
+      node_with("Expand", {zero, shape}, fresh("zeros"))};
   return mapped(e, {sequence}, {item}, nodes);
 }
 
 std::string sum_of_sequences(GradientEmitter& e, const std::vector<std::string>& sequences) {
   std::vector<std::string> items;
   for (size_t i = 0; i < sequences.size(); ++i) items.push_back(e.services().fresh_name("item"));
-  return mapped(e, sequences, items, {node_of("Sum", items, e.services().fresh_name("sum"))});
+  return mapped(e, sequences, items, {node_with("Sum", items, e.services().fresh_name("sum"))});
 }
 
 void sequence_construct_gradient(const GradientCall& call, GradientEmitter& e) {
@@ -104,10 +104,10 @@ void concat_from_sequence_gradient(const GradientCall& call, GradientEmitter& e)
   const std::string item = fresh("item"), shape = fresh("shape"), at = fresh("axis");
   const std::string sizes =
       mapped(e, {call.node.inputs[0]}, {item},
-             {node_of("Shape", {item}, shape),
-              node_of("Constant", {}, at,
+             {node_with("Shape", {item}, shape),
+              node_with("Constant", {}, at,
                       {ops::tensor_attribute("value", Tensor::of<int64_t>({axis}, {1}))}),
-              node_of("Gather", {shape, at}, fresh("size"), {int_attribute("axis", 0)})});
+              node_with("Gather", {shape, at}, fresh("size"), {int_attribute("axis", 0)})});
   const std::string split = e.emit("ConcatFromSequence", {sizes}, {int_attribute("axis", 0)});
   call.of_inputs[0] = e.emit("SplitToSequence", {flow(call), split}, {int_attribute("axis", axis)});
 }

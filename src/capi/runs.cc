@@ -78,7 +78,7 @@ void refuse_unfit(const sardonyx_value& output, const std::string& name) {
          name);
 }
 
-std::string described(const Value& value) {
+std::string type_text(const Value& value) {
   if (!value.is_tensor()) return std::string(name_of(value.kind()));
   return fmt::format("{}{}", name_of(value.tensor().element_type()),
                      to_string(value.tensor().shape()));
@@ -86,7 +86,7 @@ std::string described(const Value& value) {
 
 [[noreturn]] void refuse_other(const std::string& name, const Value& made, const Value& wanted) {
   fail(ErrorCode::bad_input, "output '{}' is {}, and was given memory for {}", name,
-       described(made), described(wanted));
+       type_text(made), type_text(wanted));
 }
 
 void require_filled(const sardonyx_value& given, const Value& made, const std::string& name) {

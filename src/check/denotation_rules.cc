@@ -16,8 +16,6 @@ namespace {
 // What each axis of a value means; "" where nothing says so.
 using Layout = std::vector<std::string_view>;
 
-constexpr int max_visits = 100;
-
 // The outputs have the axes of the first input.
 constexpr auto like_first = std::to_array<std::string_view>({"Abs",
                                                              "Acos",
@@ -188,7 +186,7 @@ void DenotationPass::declare(const ir::ValueInfo& info) {
 }
 
 bool DenotationPass::enter(const ir::WalkPlace& place) {
-  if (place.depth > 64 || (place.graph && ++visits_[place.graph] > max_visits)) return false;
+  if (place.depth > max_graph_depth || (place.graph && ++visits_[place.graph] > max_visits)) return false;
   layouts_.enter();
   constants_.enter();
   const auto all = [&](const std::vector<ir::ValueInfo>& infos) {

@@ -11,8 +11,6 @@
 namespace sardonyx::check {
 namespace {
 
-constexpr int max_graph_depth = 64;
-constexpr int max_visits = 100;
 constexpr size_t max_suggestions = 20;  // looking for similar names takes a while
 
 enum class Origin { input, initializer, initialized_input, node };

@@ -11,7 +11,6 @@
 namespace sardonyx::check {
 namespace {
 
-constexpr int max_visits = 100;
 // Output shards that are looked at one by one; real models have as many as devices.
 constexpr int64_t max_shards = 4096;
 
@@ -139,7 +138,7 @@ class ShardingPass {
 };
 
 bool ShardingPass::enter(const ir::WalkPlace& place) {
-  if (place.depth > 64 || (place.graph && ++visits_[place.graph] > max_visits)) return false;
+  if (place.depth > max_graph_depth || (place.graph && ++visits_[place.graph] > max_visits)) return false;
   sizes_.enter();
   produced_.enter();
   const auto declare = [&](const std::vector<ir::ValueInfo>& infos) {

@@ -16,9 +16,9 @@
 namespace sardonyx::compose {
 namespace {
 
-using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+using FunctionId = std::tuple<std::string_view, std::string_view, std::string_view>;
 
-FunctionKey key_of(const ir::Function& function) {
+FunctionId id_of(const ir::Function& function) {
   return {ir::canonical_domain(function.domain), function.name, function.overload};
 }
 
@@ -36,11 +36,11 @@ std::string listed(const std::vector<ir::ValueInfo>& infos) {
 
 // Functions of one key that say different things.
 std::set<std::string> clashing_functions(const ir::Model& first, const ir::Model& second) {
-  std::map<FunctionKey, const ir::Function*> known;
-  for (const ir::Function& function : first.functions) known[key_of(function)] = &function;
+  std::map<FunctionId, const ir::Function*> known;
+  for (const ir::Function& function : first.functions) known[id_of(function)] = &function;
   std::set<std::string> clashes;
   for (const ir::Function& function : second.functions) {
-    const auto found = known.find(key_of(function));
+    const auto found = known.find(id_of(function));
     if (found != known.end() &&
         wire::write_function(*found->second) != wire::write_function(function))
       clashes.insert(function.name);
@@ -186,11 +186,11 @@ class Merging {
   }
 
   void merge_functions() {
-    std::set<FunctionKey> known;
-    for (const ir::Function& function : first_.functions) known.insert(key_of(function));
+    std::set<FunctionId> known;
+    for (const ir::Function& function : first_.functions) known.insert(id_of(function));
     std::vector<ir::Function> added;
     for (ir::Function& function : second_.functions) {
-      if (!known.contains(key_of(function))) added.push_back(std::move(function));
+      if (!known.contains(id_of(function))) added.push_back(std::move(function));
     }
     for (ir::Function& function : added) first_.functions.push_back(std::move(function));
   }

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t chunk = 4096;
+constexpr int64_t elements_at_once = 4096;
 
 // "output_10" after "output_9": runs of digits by their size.
 bool natural_less(std::string_view a, std::string_view b) {
@@ -87,12 +87,12 @@ std::optional<NumberSummary> summarize(const Value& value) {
   const Tensor& tensor = value.tensor();
   NumberSummary summary;
   summary.elements = tensor.size();
-  std::array<double, chunk> numbers;
+  std::array<double, elements_at_once> numbers;
   bool any = false;
   const int64_t count = number_count(tensor);
-  for (int64_t begin = 0; begin < count; begin += chunk) {
+  for (int64_t begin = 0; begin < count; begin += elements_at_once) {
     const std::span<double> part(numbers.data(),
-                                 static_cast<size_t>(std::min(chunk, count - begin)));
+                                 static_cast<size_t>(std::min(elements_at_once, count - begin)));
     read_numbers(tensor, begin, part);
     for (const double number : part) {
       summary.nans += std::isnan(number) ? 1 : 0;

@@ -15,7 +15,7 @@
 namespace sardonyx {
 namespace {
 
-using State = OperandShape::State;
+using OperandState = OperandShape::State;
 using ops::internal::Attention;
 using ops::internal::from_node;
 using ops::internal::FusedConvChain;
@@ -90,21 +90,21 @@ bool reads_a_part(std::string_view op) {
 
 // NaN where the shape is not known.
 double elements(const OperandShape& operand) {
-  if (operand.state != State::known) return NAN;
+  if (operand.state != OperandState::known) return NAN;
   double product = 1;
   for (const int64_t size : operand.shape) product *= static_cast<double>(size);
   return product;
 }
 
 double dimension(const OperandShape& operand, int axis) {
-  if (operand.state != State::known) return NAN;
+  if (operand.state != OperandState::known) return NAN;
   const int rank = static_cast<int>(operand.shape.size()), at = axis < 0 ? axis + rank : axis;
   return at < 0 || at >= rank ? NAN : static_cast<double>(operand.shape[static_cast<size_t>(at)]);
 }
 
 // The product of the dimensions from `axis` on.
 double product_from(const OperandShape& operand, size_t axis) {
-  if (operand.state != State::known) return NAN;
+  if (operand.state != OperandState::known) return NAN;
   double product = 1;
   for (size_t i = axis; i < operand.shape.size(); ++i)
     product *= static_cast<double>(operand.shape[i]);
@@ -126,7 +126,7 @@ struct Operands {
   std::span<const OperandShape> inputs, outputs;
   const OperandShape& in(size_t i) const { return i < inputs.size() ? inputs[i] : none; }
   const OperandShape& out(size_t i) const { return i < outputs.size() ? outputs[i] : none; }
-  bool has(size_t i) const { return in(i).state != State::absent; }
+  bool has(size_t i) const { return in(i).state != OperandState::absent; }
 
  private:
   static constexpr OperandShape none{};
@@ -219,7 +219,7 @@ double element_operations(const Operands& x) {
   double sum = 0;
   bool known = false;
   for (const OperandShape& made : x.outputs) {
-    if (made.state == State::absent || made.element == ElementType::undefined) continue;
+    if (made.state == OperandState::absent || made.element == ElementType::undefined) continue;
     known = true;
     if (is_floating(made.element)) sum += elements(made);
   }

@@ -5,16 +5,10 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "train/mixed.h"
 
 namespace sardonyx {
 namespace {
-
-uint64_t mixed(uint64_t z) {
-  z += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
 
 // What is done to an example: it is moved down and to the right, then mirrored.
 struct Draw {

@@ -9,6 +9,7 @@
 #include "sardonyx/fit.h"
 #include "train/augment.h"
 #include "train/checkpoints.h"
+#include "train/mixed.h"
 
 namespace sardonyx {
 namespace {
@@ -62,13 +63,6 @@ class Mean {
   std::vector<Metric> sums_;
   int64_t examples_ = 0;
 };
-
-uint64_t mixed(uint64_t z) {
-  z += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
 
 std::vector<int64_t> order_of(int64_t count, bool shuffled, uint64_t seed, int64_t epoch) {
   std::vector<int64_t> order(static_cast<size_t>(count));

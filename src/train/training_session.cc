@@ -15,6 +15,7 @@
 #include "train/master_weights.h"
 #include "train/merge_lora.h"
 #include "train/method.h"
+#include "train/mixed.h"
 #include "train/state.h"
 #include "train/step_method.h"
 
@@ -61,13 +62,6 @@ void require_outputs(const ir::Model& model) {
               "has {} nodes and no outputs, so that it can neither update nor tell anything",
               algorithm->nodes.size());
   }
-}
-
-uint64_t mixed(uint64_t z) {
-  z += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
 }
 
 const std::string* find_metadata(const ir::Model& model, std::string_view key) {

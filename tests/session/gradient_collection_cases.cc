@@ -99,12 +99,12 @@ void optional_values(const Check& check) {
       {x, draw.input("w", {1, 3})});
 }
 
-constexpr GradientCases groups[] = {{"Sequences", sequences},
+constexpr GradientCases collection_groups[] = {{"Sequences", sequences},
                                     {"MappedSequences", mapped_sequences},
                                     {"OptionalValues", optional_values}};
 
 }  // namespace
 
-std::span<const GradientCases> collection_cases() { return groups; }
+std::span<const GradientCases> collection_cases() { return collection_groups; }
 
 }  // namespace sardonyx::test

@@ -15,7 +15,7 @@ std::string widened(std::string_view call) {
   return fmt::format("yf = com.microsoft.{}\n y = Cast<to = 11>(yf)", call);
 }
 
-void products(const Check& check) {
+void fused_products(const Check& check) {
   Draw draw(40);
   for (int round = 0; round < 8; ++round) {
     const bool ta = draw.one_in(2), tb = draw.one_in(2);
@@ -235,8 +235,8 @@ void packed_weights(const Check& check) {
   }
 }
 
-constexpr GradientCases groups[] = {
-    {"FusedProducts", products},         {"FusedActivations", activations},
+constexpr GradientCases contrib_groups[] = {
+    {"FusedProducts", fused_products},         {"FusedActivations", activations},
     {"FusedConvolutions", convolutions}, {"FusedNormalizations", normalizations},
     {"FusedAttention", attention},       {"GroupedQueries", grouped_queries},
     {"PackedWeights", packed_weights},   {"FlexAttention", flex_attention},
@@ -244,6 +244,6 @@ constexpr GradientCases groups[] = {
 
 }  // namespace
 
-std::span<const GradientCases> contrib_cases() { return groups; }
+std::span<const GradientCases> contrib_cases() { return contrib_groups; }
 
 }  // namespace sardonyx::test

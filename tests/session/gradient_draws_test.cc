@@ -9,7 +9,7 @@
 namespace sardonyx::test {
 namespace {
 
-constexpr const char* header =
+constexpr const char* draws_header =
     "<ir_version: 10, opset_import: [\"\" : 27, \"ai.onnx.preview.training\" : 1]>\n";
 
 // Every function here is linear in each element of x, with a factor that is drawn: of x = 1 the
@@ -17,7 +17,7 @@ constexpr const char* header =
 void expect_the_drawn(const std::string& body) {
   SCOPED_TRACE(body);
   const Session session(Model::from_text(
-      std::string(header) + "g (float[64] x, bool b) => (float[64] y, float[64] d) {\n" +
+      std::string(draws_header) + "g (float[64] x, bool b) => (float[64] y, float[64] d) {\n" +
       " n = Constant<value = int64 {3}>()\n go = Constant<value = bool {1}>()\n"
       " half = Constant<value_float = 0.5>()\n t4 = Constant<value = float[4] {1, 2, 3, 4}>()\n " +
       body +

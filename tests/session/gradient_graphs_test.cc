@@ -10,7 +10,7 @@
 namespace sardonyx::test {
 namespace {
 
-constexpr const char* header =
+constexpr const char* graphs_header =
     "<ir_version: 10, opset_import: [\"\" : 27, \"ai.onnx.preview.training\" : 1, \"f\" : 1]>\n";
 // The graphs call these as well.
 constexpr const char* functions =
@@ -247,7 +247,7 @@ Session session_of(const Graph& graph, bool second) {
     target = fmt::format("s{}", at);
   }
   return Session(
-      Model::from_text(header +
+      Model::from_text(graphs_header +
                        ("g (" + formals + ") => (double " + target + results + ") {\n" + body +
                         " " + gradients + " = ai.onnx.preview.training.Gradient<xs = [" + names +
                         "], y = \"" + target + "\">(" + arguments + ")\n}") +

@@ -8,7 +8,7 @@
 namespace sardonyx::test {
 namespace {
 
-constexpr const char* header =
+constexpr const char* quantization_header =
     "<ir_version: 10, opset_import: [\"\" : 27, \"ai.onnx.preview.training\" : 1]>\n";
 
 std::vector<double> elements(const Value& value) {
@@ -51,7 +51,7 @@ TEST(QuantizedGradient, IsStraightThroughAndLearnsTheScale) {
     const std::string zero = std::to_string(static_cast<int>(c.zero));
     // What only moves the quantised values passes on what flows back.
     const Session session(Model::from_text(
-        std::string(header) + "g (float[6] x, float s) => (float[6] dx, float ds) {\n" +
+        std::string(quantization_header) + "g (float[6] x, float s) => (float[6] dx, float ds) {\n" +
         " z = Constant<value = " + c.type + " {" + zero + "}>()\n q = QuantizeLinear(x, s, z)\n" +
         " n = Constant<value_ints = [2, 3]>()\n h = Reshape(q, n)\n" +
         " y = DequantizeLinear(h, s, z)\n sum = ReduceSum<keepdims = 0>(y)\n"
@@ -70,7 +70,7 @@ TEST(QuantizedGradient, OfScalesForEachChannelAndBlock) {
     const std::string form = blocks ? "<axis = 1, block_size = 2>" : "<axis = 0>";
     const std::string shape = blocks ? "float[2, 2] s" : "float[2] s";
     const Session session(Model::from_text(
-        std::string(header) + "g (float[2, 3] x, " + shape +
+        std::string(quantization_header) + "g (float[2, 3] x, " + shape +
         ") => (float[2, 3] dx, float[] ds) {\n" + " z = Constant<value = int8" +
         (blocks ? "[2, 2] {0, 0, 0, 0}" : "[2] {0, 0}") + ">()\n" + " q = QuantizeLinear" + form +
         "(x, s, z)\n y = DequantizeLinear" + form + "(q, s, z)\n" +
@@ -95,7 +95,7 @@ TEST(QuantizedGradient, OfScalesForEachChannelAndBlock) {
 // The scale follows the largest and the smallest value: the sum of what comes back is that of x.
 TEST(QuantizedGradient, OfDynamicQuantization) {
   const Session session(
-      Model::from_text(std::string(header) +
+      Model::from_text(std::string(quantization_header) +
                        "g (float[4] x) => (float[4] y, float[4] dx) {\n"
                        " q, s, z = DynamicQuantizeLinear(x)\n y = DequantizeLinear(q, s, z)\n"
                        " w = Constant<value = float[4] {1, 2, -1, 0.5}>()\n p = Mul(y, w)\n"
@@ -114,7 +114,7 @@ TEST(QuantizedGradient, OfDynamicQuantization) {
 // The scale's own derivative is exact where nothing is rounded: numbers of 8 bits with fractions.
 TEST(QuantizedGradient, OfFloatsOfEightBits) {
   const Session session(Model::from_text(
-      std::string(header) +
+      std::string(quantization_header) +
       "g (float[3] x, float s) => (float[3] dx) {\n"
       " q = QuantizeLinear<output_dtype = 17>(x, s)\n y = DequantizeLinear(q, s)\n"
       " sum = ReduceSum<keepdims = 0>(y)\n"

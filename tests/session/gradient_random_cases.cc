@@ -380,7 +380,7 @@ void whole_numbers(const Check& check) {
         {draw.input("t", {2, 2, 3}, -0.9, 0.9), draw.input("x", {2, 3, 3, 4})});
 }
 
-constexpr GradientCases groups[] = {
+constexpr GradientCases random_element_groups[] = {
     {"RandomUnary", unary},
     {"RandomBinary", binary},
     {"RandomManyOperands", many_operands},
@@ -394,6 +394,6 @@ constexpr GradientCases groups[] = {
 
 }  // namespace
 
-std::span<const GradientCases> random_element_cases() { return groups; }
+std::span<const GradientCases> random_element_cases() { return random_element_groups; }
 
 }  // namespace sardonyx::test

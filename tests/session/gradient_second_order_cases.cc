@@ -124,12 +124,12 @@ void graphs(const Check& check) {
          {x, w});
 }
 
-constexpr GradientCases groups[] = {{"SecondOrderOfLayers", layers},
+constexpr GradientCases second_order_groups[] = {{"SecondOrderOfLayers", layers},
                                     {"SecondOrderOfElements", elements},
                                     {"SecondOrderOfGraphs", graphs}};
 
 }  // namespace
 
-std::span<const GradientCases> second_order_cases() { return groups; }
+std::span<const GradientCases> second_order_cases() { return second_order_groups; }
 
 }  // namespace sardonyx::test

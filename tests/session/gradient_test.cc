@@ -16,7 +16,7 @@
 namespace sardonyx::test {
 namespace {
 
-constexpr const char* header =
+constexpr const char* gradient_header =
     "<ir_version: 10, opset_import: [\"\" : 27, \"ai.onnx.preview.training\" : 1, "
     "\"com.microsoft\" : 1, \"ai.onnx.preview\" : 1]>\n";
 
@@ -65,7 +65,7 @@ Model model_of(const std::string& body, const std::vector<Input>& inputs, Form f
   }
   if (!others.empty()) arguments += ", " + others;
   return Model::from_text(
-      header + ("g (" + formals + ") => (" + results + ") {\n") + casts +
+      gradient_header + ("g (" + formals + ") => (" + results + ") {\n") + casts +
       (form == Form::float32 ? of_floats(body) : body) +
       "\n waves = Sin(y)\n sum = ReduceSum<keepdims = 0>(waves)\n value = Cast<to = 11>(sum)\n " +
       gradients + " = ai.onnx.preview.training.Gradient<xs = [" + xs + "]" +
@@ -293,7 +293,7 @@ TEST(Gradient, EveryDifferentiableOperatorIsTried) {
 
 TEST(Gradient, ValuesOfItsOwnAndSecondOrder) {
   // At another place than where y stands, and with respect to a value in between.
-  const std::string text = std::string(header) +
+  const std::string text = std::string(gradient_header) +
                            "g (float x, float at) => (float d, float e, float f) {\n"
                            " h = Mul(x, x)\n y = Mul(h, x)\n"
                            " d = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(at)\n"
@@ -312,7 +312,7 @@ TEST(Gradient, ValuesOfItsOwnAndSecondOrder) {
 // A row of zeros has no direction to grow in; the others have theirs.
 TEST(Gradient, OfANormIsZeroWhereAllElementsAre) {
   const Session session(Model::from_text(
-      header +
+      gradient_header +
       std::string("g (double[2, 2] x) => (double[] dx) {\n"
                   "k = Constant<value_ints = [1]>()\n n = ReduceL2(x, k)\n"
                   "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"n\">(x)\n}")));
@@ -326,7 +326,7 @@ TEST(Gradient, OfANormIsZeroWhereAllElementsAre) {
 // Constants of formulas are double numbers: what float64 gives is not float32's.
 TEST(Gradient, OfErfIsPrecise) {
   const Session session(Model::from_text(
-      header +
+      gradient_header +
       std::string("g (double[1] x) => (double[] dx) {\n y = Erf(x)\n"
                   "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}")));
   const auto made =
@@ -336,7 +336,7 @@ TEST(Gradient, OfErfIsPrecise) {
 
 TEST(Gradient, WhatYDoesNotDependOnHasNone) {
   const Session session(Model::from_text(
-      std::string(header) +
+      std::string(gradient_header) +
       "g (float[2] x, float[2] z) => (float[2] d) {\n y = Exp(z)\n"
       " d = ai.onnx.preview.training.Gradient<xs = [\"x\"], zs = [\"z\"], y = \"y\">(x, z)\n}"));
   const auto outputs =
@@ -348,7 +348,7 @@ TEST(Gradient, ErrorsSayWhatIsMissing) {
   const auto message = [](const std::string& nodes) {
     try {
       const Session session(
-          Model::from_text(header + ("g (float[3, 3] x) => (float[3, 3] d) {\n" + nodes + "}")));
+          Model::from_text(gradient_header + ("g (float[3, 3] x) => (float[3, 3] d) {\n" + nodes + "}")));
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -386,7 +386,7 @@ TEST(Gradient, HostileModelsAreRefused) {
     EXPECT_THROW(
         {
           const Session session(Model::from_text(
-              header +
+              gradient_header +
               ("g (float[1] x) => (float[1] d) {\n " + std::string(nodes) +
                "\n d = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}")));
           (void)session.run({{"x", Tensor::of<float>({1}, {1})}});

@@ -38,36 +38,36 @@ std::map<std::string, Tensor> arrays(const char* file) {
   return all;
 }
 
-std::string json(const Tensor& t) { return json_from_tensor(t).dump(); }
+std::string json_of(const Tensor& t) { return json_from_tensor(t).dump(); }
 
 // The arrays of the fixtures are 0 to 5 as [2,3], in every type, byte order and element order.
 void expect_arrays(const std::map<std::string, Tensor>& all) {
   for (const char* name : {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                            "int4", "uint4"}) {
-    EXPECT_EQ(json(all.at(name)), "[[0,1,2],[3,4,5]]") << name;
+    EXPECT_EQ(json_of(all.at(name)), "[[0,1,2],[3,4,5]]") << name;
   }
   for (const char* name : {"float16", "float32", "float64", "bfloat16", "float8_e4m3fn",
                            "float8_e4m3fnuz", "float6_e2m3fn", "float6_e3m2fn"}) {
-    EXPECT_EQ(json(all.at(name)), "[[0.0,1.0,2.0],[3.0,4.0,5.0]]") << name;
+    EXPECT_EQ(json_of(all.at(name)), "[[0.0,1.0,2.0],[3.0,4.0,5.0]]") << name;
   }
-  EXPECT_EQ(json(all.at("float8_e5m2")), "[[0.0,1.0,2.0],[3.0,4.0,5.0]]");
-  EXPECT_EQ(json(all.at("float4_e2m1fn")), "[[0.0,1.0,2.0],[3.0,4.0,4.0]]");
+  EXPECT_EQ(json_of(all.at("float8_e5m2")), "[[0.0,1.0,2.0],[3.0,4.0,5.0]]");
+  EXPECT_EQ(json_of(all.at("float4_e2m1fn")), "[[0.0,1.0,2.0],[3.0,4.0,4.0]]");
   for (const char* name : {"int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
                            "float16", "float32", "float64", "complex64", "complex128"}) {
-    EXPECT_EQ(json(all.at(std::string(name) + "_big_fortran")), json(all.at(name))) << name;
+    EXPECT_EQ(json_of(all.at(std::string(name) + "_big_fortran")), json_of(all.at(name))) << name;
     EXPECT_EQ(all.at(std::string(name) + "_big_fortran").element_type(),
               all.at(name).element_type());
   }
-  EXPECT_EQ(json(all.at("complex64")),
+  EXPECT_EQ(json_of(all.at("complex64")),
             "[[[0.0,0.0],[1.0,0.0],[2.0,0.0]],[[3.0,0.0],[4.0,0.0],[5.0,0.0]]]");
-  EXPECT_EQ(json(all.at("bool")), "[[false,true,false],[true,false,true]]");
-  EXPECT_EQ(json(all.at("unicode")),
+  EXPECT_EQ(json_of(all.at("bool")), "[[false,true,false],[true,false,true]]");
+  EXPECT_EQ(json_of(all.at("unicode")),
             "[[\"a\",\"bc\",\"\"],[\"\u00e9\",\"\u4e2d\",\"\U0001f600\"]]");
-  EXPECT_EQ(json(all.at("unicode_big_fortran")), json(all.at("unicode")));
+  EXPECT_EQ(json_of(all.at("unicode_big_fortran")), json_of(all.at("unicode")));
   EXPECT_EQ(all.at("bytes").elements<std::string>()[5], "\xff");
-  EXPECT_EQ(json(all.at("scalar")), "2.5");
+  EXPECT_EQ(json_of(all.at("scalar")), "2.5");
   EXPECT_EQ(all.at("empty").shape(), (Shape{0, 3}));
-  EXPECT_EQ(json(all.at("cube_fortran")),
+  EXPECT_EQ(json_of(all.at("cube_fortran")),
             "[[[0,1,2,3],[4,5,6,7],[8,9,10,11]],[[12,13,14,15],[16,17,18,19],[20,21,22,23]]]");
 }
 
@@ -93,7 +93,7 @@ TEST(Npy, AlignedArraysAreViews) {
   const Bytes file = bytes_of(write_npy(tensor));
   const Tensor read = read_npy(file);
   EXPECT_EQ(read.owner(), file.owner());
-  EXPECT_EQ(json(read), "[1.0,2.0,3.0]");
+  EXPECT_EQ(json_of(read), "[1.0,2.0,3.0]");
   EXPECT_EQ((static_cast<const std::byte*>(read.data()) - file.data()) % 64, 0);
 }
 
@@ -112,8 +112,8 @@ void expect_in(const std::string& text, std::string_view part) {
 TEST(Npy, VersionsAndSpellings) {
   const std::string header = "{'shape': (2L,), \"descr\": '<i2', 'fortran_order': True}\n";
   for (const char version : {1, 2, 3})
-    EXPECT_EQ(json(read_npy(bytes_of(npy(header, std::string("\1\0\2\0", 4), version)))), "[1,2]");
-  EXPECT_EQ(json(read_npy(bytes_of(npy("{'descr':'|i1','fortran_order':False,'shape':()}", "\5")))),
+    EXPECT_EQ(json_of(read_npy(bytes_of(npy(header, std::string("\1\0\2\0", 4), version)))), "[1,2]");
+  EXPECT_EQ(json_of(read_npy(bytes_of(npy("{'descr':'|i1','fortran_order':False,'shape':()}", "\5")))),
             "5");
 }
 

@@ -14,9 +14,9 @@ namespace {
 
 using ops::internal::Conv;
 
-class ChannelFactors {
+class SqueezeExcitation {
  public:
-  explicit ChannelFactors(GraphIndex& index) : index_(index) {}
+  explicit SqueezeExcitation(GraphIndex& index) : index_(index) {}
 
   void run() {
     for (size_t i = 0; i < index_.size(); ++i) {
@@ -106,6 +106,6 @@ class ChannelFactors {
 
 }  // namespace
 
-void fuse_squeeze_excite(GraphIndex& index) { ChannelFactors(index).run(); }
+void fuse_squeeze_excite(GraphIndex& index) { SqueezeExcitation(index).run(); }
 
 }  // namespace sardonyx::passes
