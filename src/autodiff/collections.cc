@@ -10,7 +10,7 @@ using ops::int_attribute;
 namespace {
 
 ir::Node node_with(std::string_view op, std::vector<std::string> inputs, std::string output,
-                 std::vector<ir::Attribute> attributes = {}) {
+                   std::vector<ir::Attribute> attributes = {}) {
   ir::Node node;
   node.op_type = op;
   node.inputs = std::move(inputs), node.outputs = {std::move(output)};
@@ -106,7 +106,7 @@ void concat_from_sequence_gradient(const GradientCall& call, GradientEmitter& e)
       mapped(e, {call.node.inputs[0]}, {item},
              {node_with("Shape", {item}, shape),
               node_with("Constant", {}, at,
-                      {ops::tensor_attribute("value", Tensor::of<int64_t>({axis}, {1}))}),
+                        {ops::tensor_attribute("value", Tensor::of<int64_t>({axis}, {1}))}),
               node_with("Gather", {shape, at}, fresh("size"), {int_attribute("axis", 0)})});
   const std::string split = e.emit("ConcatFromSequence", {sizes}, {int_attribute("axis", 0)});
   call.of_inputs[0] = e.emit("SplitToSequence", {flow(call), split}, {int_attribute("axis", axis)});

@@ -23,7 +23,8 @@
 namespace sardonyx::check {
 
 inline constexpr int newest_ir_version = 14;
-// Deeper graphs are reported and left alone; a graph that is met more often has been told enough of.
+// Deeper graphs are reported and left alone; a graph that is met more often has been told enough
+// of.
 inline constexpr int max_graph_depth = 64;
 inline constexpr int max_visits = 100;
 

@@ -186,7 +186,8 @@ void DenotationPass::declare(const ir::ValueInfo& info) {
 }
 
 bool DenotationPass::enter(const ir::WalkPlace& place) {
-  if (place.depth > max_graph_depth || (place.graph && ++visits_[place.graph] > max_visits)) return false;
+  if (place.depth > max_graph_depth || (place.graph && ++visits_[place.graph] > max_visits))
+    return false;
   layouts_.enter();
   constants_.enter();
   const auto all = [&](const std::vector<ir::ValueInfo>& infos) {

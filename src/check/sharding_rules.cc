@@ -138,7 +138,8 @@ class ShardingPass {
 };
 
 bool ShardingPass::enter(const ir::WalkPlace& place) {
-  if (place.depth > max_graph_depth || (place.graph && ++visits_[place.graph] > max_visits)) return false;
+  if (place.depth > max_graph_depth || (place.graph && ++visits_[place.graph] > max_visits))
+    return false;
   sizes_.enter();
   produced_.enter();
   const auto declare = [&](const std::vector<ir::ValueInfo>& infos) {

@@ -6,6 +6,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace removed_unit {
 namespace {
 
 constexpr int64_t to_the_end = INT64_MAX;
@@ -206,7 +207,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace removed_unit
 
-std::span<const Operator> removed_operators() { return operators; }
+std::span<const Operator> removed_operators() { return removed_unit::operators; }
 
 }  // namespace sardonyx::ops

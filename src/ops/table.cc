@@ -6,7 +6,9 @@
 #include "ops/operator.h"
 
 // The list of units: each file of src/ops/ that defines operators has one line here and defines
-// `std::span<const Operator> NAME_operators()`.
+// `std::span<const Operator> NAME_operators()`. What it keeps to itself lies in an anonymous
+// namespace within `namespace NAME_unit`: units have functions of the same names and are compiled
+// several at a time.
 #define SARDONYX_OPERATOR_UNITS(UNIT) \
   UNIT(arg_extreme)                   \
   UNIT(attention)                     \

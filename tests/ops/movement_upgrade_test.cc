@@ -26,12 +26,14 @@ TEST(Upgrade, SqueezeAndUnsqueezeHeldTheirAxes) {
                 .tensor()
                 .shape(),
             (Shape{1, 3, 1}));
-  EXPECT_EQ(run(upgraded("y = Squeeze <axes = [0]> (x)", 11), inputs(counting_floats({1, 3, 1})), "y")
-                .tensor()
-                .shape(),
-            (Shape{3, 1}));
-  EXPECT_EQ(run(upgraded("y = Squeeze (x)", 1), inputs(counting_floats({1, 3, 1})), "y").tensor().shape(),
-            (Shape{3}));
+  EXPECT_EQ(
+      run(upgraded("y = Squeeze <axes = [0]> (x)", 11), inputs(counting_floats({1, 3, 1})), "y")
+          .tensor()
+          .shape(),
+      (Shape{3, 1}));
+  EXPECT_EQ(
+      run(upgraded("y = Squeeze (x)", 1), inputs(counting_floats({1, 3, 1})), "y").tensor().shape(),
+      (Shape{3}));
 }
 
 TEST(Upgrade, SliceWithoutAxesBeganAtTheFirst) {
@@ -42,14 +44,16 @@ TEST(Upgrade, SliceWithoutAxesBeganAtTheFirst) {
 
 TEST(Upgrade, SplitIntoEqualParts) {
   const auto parts = upgraded("a, b = Split <axis = 1> (x)", 2);
-  EXPECT_EQ(elements<float>(run(parts, inputs(counting_floats({1, 4})), "b")), (std::vector<float>{2, 3}));
+  EXPECT_EQ(elements<float>(run(parts, inputs(counting_floats({1, 4})), "b")),
+            (std::vector<float>{2, 3}));
   const auto sizes = upgraded("a, b = Split <axis = 1, split = [1, 3]> (x)", 11);
   EXPECT_EQ(elements<float>(run(sizes, inputs(counting_floats({1, 4})), "b")),
             (std::vector<float>{1, 2, 3}));
   const auto first = upgraded("a, b = Split <axis = 1> (x, s)", 1);
-  EXPECT_EQ(elements<float>(
-                run(first, {{"x", counting_floats({1, 4})}, {"s", Tensor::of<float>({1, 3}, {2})}}, "b")),
-            (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(
+      elements<float>(
+          run(first, {{"x", counting_floats({1, 4})}, {"s", Tensor::of<float>({1, 3}, {2})}}, "b")),
+      (std::vector<float>{1, 2, 3}));
 }
 
 TEST(Upgrade, ConcatJoinedAtAxisOne) {
@@ -58,14 +62,16 @@ TEST(Upgrade, ConcatJoinedAtAxisOne) {
 }
 
 TEST(Upgrade, TileAlongOneAxis) {
-  const std::map<std::string, Value> values = {
-      {"x", counting_floats({2, 2})}, {"t", Tensor::scalar<float>(2)}, {"a", Tensor::scalar<float>(1)}};
+  const std::map<std::string, Value> values = {{"x", counting_floats({2, 2})},
+                                               {"t", Tensor::scalar<float>(2)},
+                                               {"a", Tensor::scalar<float>(1)}};
   const auto y = run(upgraded("y = Tile (x, t, a)", 1), values, "y");
   EXPECT_EQ(elements<float>(y), (std::vector<float>{0, 1, 0, 1, 2, 3, 2, 3}));
 }
 
 TEST(Upgrade, CastNamedItsTarget) {
-  const auto y = run(upgraded(R"(y = Cast <to = "Int64"> (x))", 1), inputs(counting_floats({2})), "y");
+  const auto y =
+      run(upgraded(R"(y = Cast <to = "Int64"> (x))", 1), inputs(counting_floats({2})), "y");
   EXPECT_EQ(elements<int64_t>(y), (std::vector<int64_t>{0, 1}));
   EXPECT_NE(error_of([] { upgraded(R"(y = Cast <to = "NUMBER"> (x))", 1); }).find("'NUMBER'"),
             std::string::npos);
@@ -75,7 +81,8 @@ TEST(Upgrade, PadKeepsTheTypeOfItsValue) {
   const auto y = run(upgraded("y = Pad <paddings = [1, 0], value = 2.5> (x)", 1),
                      inputs(Tensor::of<double>({1}, {1})), "y");
   EXPECT_EQ(elements<double>(y), (std::vector<double>{2.5, 1}));
-  const auto z = run(upgraded("y = Pad <pads = [0, -1]> (x)", 2), inputs(counting_floats({2})), "y");
+  const auto z =
+      run(upgraded("y = Pad <pads = [0, -1]> (x)", 2), inputs(counting_floats({2})), "y");
   EXPECT_EQ(elements<float>(z), (std::vector<float>{0}));
 }
 

@@ -100,8 +100,8 @@ void optional_values(const Check& check) {
 }
 
 constexpr GradientCases collection_groups[] = {{"Sequences", sequences},
-                                    {"MappedSequences", mapped_sequences},
-                                    {"OptionalValues", optional_values}};
+                                               {"MappedSequences", mapped_sequences},
+                                               {"OptionalValues", optional_values}};
 
 }  // namespace
 

@@ -236,7 +236,7 @@ void packed_weights(const Check& check) {
 }
 
 constexpr GradientCases contrib_groups[] = {
-    {"FusedProducts", fused_products},         {"FusedActivations", activations},
+    {"FusedProducts", fused_products},   {"FusedActivations", activations},
     {"FusedConvolutions", convolutions}, {"FusedNormalizations", normalizations},
     {"FusedAttention", attention},       {"GroupedQueries", grouped_queries},
     {"PackedWeights", packed_weights},   {"FlexAttention", flex_attention},

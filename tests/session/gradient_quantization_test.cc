@@ -51,7 +51,8 @@ TEST(QuantizedGradient, IsStraightThroughAndLearnsTheScale) {
     const std::string zero = std::to_string(static_cast<int>(c.zero));
     // What only moves the quantised values passes on what flows back.
     const Session session(Model::from_text(
-        std::string(quantization_header) + "g (float[6] x, float s) => (float[6] dx, float ds) {\n" +
+        std::string(quantization_header) +
+        "g (float[6] x, float s) => (float[6] dx, float ds) {\n" +
         " z = Constant<value = " + c.type + " {" + zero + "}>()\n q = QuantizeLinear(x, s, z)\n" +
         " n = Constant<value_ints = [2, 3]>()\n h = Reshape(q, n)\n" +
         " y = DequantizeLinear(h, s, z)\n sum = ReduceSum<keepdims = 0>(y)\n"

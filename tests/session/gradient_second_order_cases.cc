@@ -125,8 +125,8 @@ void graphs(const Check& check) {
 }
 
 constexpr GradientCases second_order_groups[] = {{"SecondOrderOfLayers", layers},
-                                    {"SecondOrderOfElements", elements},
-                                    {"SecondOrderOfGraphs", graphs}};
+                                                 {"SecondOrderOfElements", elements},
+                                                 {"SecondOrderOfGraphs", graphs}};
 
 }  // namespace
 

@@ -347,8 +347,8 @@ TEST(Gradient, WhatYDoesNotDependOnHasNone) {
 TEST(Gradient, ErrorsSayWhatIsMissing) {
   const auto message = [](const std::string& nodes) {
     try {
-      const Session session(
-          Model::from_text(gradient_header + ("g (float[3, 3] x) => (float[3, 3] d) {\n" + nodes + "}")));
+      const Session session(Model::from_text(
+          gradient_header + ("g (float[3, 3] x) => (float[3, 3] d) {\n" + nodes + "}")));
     } catch (const Error& error) {
       return std::string(error.what());
     }

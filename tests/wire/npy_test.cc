@@ -112,9 +112,11 @@ void expect_in(const std::string& text, std::string_view part) {
 TEST(Npy, VersionsAndSpellings) {
   const std::string header = "{'shape': (2L,), \"descr\": '<i2', 'fortran_order': True}\n";
   for (const char version : {1, 2, 3})
-    EXPECT_EQ(json_of(read_npy(bytes_of(npy(header, std::string("\1\0\2\0", 4), version)))), "[1,2]");
-  EXPECT_EQ(json_of(read_npy(bytes_of(npy("{'descr':'|i1','fortran_order':False,'shape':()}", "\5")))),
-            "5");
+    EXPECT_EQ(json_of(read_npy(bytes_of(npy(header, std::string("\1\0\2\0", 4), version)))),
+              "[1,2]");
+  EXPECT_EQ(
+      json_of(read_npy(bytes_of(npy("{'descr':'|i1','fortran_order':False,'shape':()}", "\5")))),
+      "5");
 }
 
 TEST(Npy, UnsoundFilesAreRefused) {

@@ -4,6 +4,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_activations_unit {
 namespace {
 
 void fast_gelu(UpgradeContext& ctx) {
@@ -18,7 +19,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_activations_unit
 
-std::span<const Operator> contrib_activations_operators() { return operators; }
+std::span<const Operator> contrib_activations_operators() {
+  return contrib_activations_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -6,6 +6,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_attention_unit {
 namespace {
 
 void attention(UpgradeContext& ctx) {
@@ -121,7 +122,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_attention_unit
 
-std::span<const Operator> contrib_attention_operators() { return operators; }
+std::span<const Operator> contrib_attention_operators() {
+  return contrib_attention_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -7,6 +7,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_blocked_layout_unit {
 namespace {
 
 Attributes kept(const UpgradeContext& ctx, std::initializer_list<std::string_view> names) {
@@ -199,7 +200,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_blocked_layout_unit
 
-std::span<const Operator> contrib_blocked_layout_operators() { return operators; }
+std::span<const Operator> contrib_blocked_layout_operators() {
+  return contrib_blocked_layout_unit::operators;
+}
 
 }  // namespace sardonyx::ops

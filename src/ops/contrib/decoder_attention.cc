@@ -6,6 +6,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_decoder_attention_unit {
 namespace {
 
 // The length of the past, which fails to be one where the input `width` is not the number of beams
@@ -144,7 +145,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_decoder_attention_unit
 
-std::span<const Operator> contrib_decoder_attention_operators() { return operators; }
+std::span<const Operator> contrib_decoder_attention_operators() {
+  return contrib_decoder_attention_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -12,6 +12,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace contrib_experts_unit {
 namespace {
 
 using kernels::ExpertActivation;
@@ -486,7 +487,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_experts_unit
 
-std::span<const Operator> contrib_experts_operators() { return operators; }
+std::span<const Operator> contrib_experts_operators() { return contrib_experts_unit::operators; }
 
 }  // namespace sardonyx::ops

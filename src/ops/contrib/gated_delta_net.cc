@@ -13,6 +13,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace contrib_gated_delta_net_unit {
 namespace {
 
 float* floats_at(const RunContext& run, int64_t offset) {
@@ -326,7 +327,10 @@ constexpr Operator operators[] = {
     {.name = "GatedDeltaNet", .domain = "com.microsoft", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace contrib_gated_delta_net_unit
 
-std::span<const Operator> contrib_gated_delta_net_operators() { return operators; }
+std::span<const Operator> contrib_gated_delta_net_operators() {
+  return contrib_gated_delta_net_unit::operators;
+}
 
 }  // namespace sardonyx::ops

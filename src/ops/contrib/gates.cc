@@ -6,6 +6,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_gates_unit {
 namespace {
 
 bool is_float(const Body& body, size_t i) {
@@ -248,7 +249,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_gates_unit
 
-std::span<const Operator> contrib_gates_operators() { return operators; }
+std::span<const Operator> contrib_gates_operators() { return contrib_gates_unit::operators; }
 
 }  // namespace sardonyx::ops

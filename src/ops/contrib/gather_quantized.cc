@@ -9,6 +9,7 @@
 #include "ops/shared/converted_arguments.h"
 
 namespace sardonyx::ops {
+namespace contrib_gather_quantized_unit {
 namespace {
 
 struct Settings {
@@ -229,7 +230,10 @@ constexpr Operator operators[] = {{.name = "GatherBlockQuantized",
                                    .prepare = prepare}};
 
 }  // namespace
+}  // namespace contrib_gather_quantized_unit
 
-std::span<const Operator> contrib_gather_quantized_operators() { return operators; }
+std::span<const Operator> contrib_gather_quantized_operators() {
+  return contrib_gather_quantized_unit::operators;
+}
 
 }  // namespace sardonyx::ops

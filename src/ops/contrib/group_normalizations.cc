@@ -4,6 +4,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_group_normalizations_unit {
 namespace {
 
 // What is added to an image of rank 4: a tensor of its rank, [N, C], or [C].
@@ -59,7 +60,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_group_normalizations_unit
 
-std::span<const Operator> contrib_group_normalizations_operators() { return operators; }
+std::span<const Operator> contrib_group_normalizations_operators() {
+  return contrib_group_normalizations_unit::operators;
+}
 
 }  // namespace sardonyx::ops

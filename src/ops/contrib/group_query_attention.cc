@@ -14,6 +14,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace contrib_group_query_unit {
 namespace {
 
 using kernels::AttentionShape;
@@ -569,7 +570,10 @@ constexpr Operator operators[] = {
     {.name = "GroupQueryAttention", .domain = "com.microsoft", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace contrib_group_query_unit
 
-std::span<const Operator> contrib_group_query_operators() { return operators; }
+std::span<const Operator> contrib_group_query_operators() {
+  return contrib_group_query_unit::operators;
+}
 
 }  // namespace sardonyx::ops

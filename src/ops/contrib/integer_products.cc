@@ -14,6 +14,7 @@ std::string integer_product(Body& body, const IntegerProduct& p) {
   return y;
 }
 
+namespace contrib_integer_products_unit {
 namespace {
 
 void to_float(UpgradeContext& ctx) {
@@ -65,7 +66,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_integer_products_unit
 
-std::span<const Operator> contrib_integer_products_operators() { return operators; }
+std::span<const Operator> contrib_integer_products_operators() {
+  return contrib_integer_products_unit::operators;
+}
 
 }  // namespace sardonyx::ops

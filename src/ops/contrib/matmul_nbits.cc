@@ -9,6 +9,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace contrib_matmul_nbits_unit {
 namespace {
 
 using kernels::NBitsMatrix;
@@ -308,7 +309,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_matmul_nbits_unit
 
-std::span<const Operator> contrib_matmul_nbits_operators() { return operators; }
+std::span<const Operator> contrib_matmul_nbits_operators() {
+  return contrib_matmul_nbits_unit::operators;
+}
 
 }  // namespace sardonyx::ops

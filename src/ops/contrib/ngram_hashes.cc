@@ -9,6 +9,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_ngram_hashes_unit {
 namespace {
 
 // Where the two operators have an input; -1: not at all.
@@ -323,7 +324,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_ngram_hashes_unit
 
-std::span<const Operator> contrib_ngram_hashes_operators() { return operators; }
+std::span<const Operator> contrib_ngram_hashes_operators() {
+  return contrib_ngram_hashes_unit::operators;
+}
 
 }  // namespace sardonyx::ops

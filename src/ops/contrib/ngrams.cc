@@ -7,6 +7,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_ngrams_unit {
 namespace {
 
 using Tokens = std::span<const int64_t>;
@@ -160,7 +161,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_ngrams_unit
 
-std::span<const Operator> contrib_ngrams_operators() { return operators; }
+std::span<const Operator> contrib_ngrams_operators() { return contrib_ngrams_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_normalizations_unit {
 namespace {
 
 // 1 / sqrt(mean(x^2) + epsilon) over the dimensions from `axis` on, in the stash type.
@@ -157,7 +158,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_normalizations_unit
 
-std::span<const Operator> contrib_normalizations_operators() { return operators; }
+std::span<const Operator> contrib_normalizations_operators() {
+  return contrib_normalizations_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -6,6 +6,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_older_forms_unit {
 namespace {
 
 // A vector of one, whether the input is that or a scalar.
@@ -325,7 +326,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_older_forms_unit
 
-std::span<const Operator> contrib_older_forms_operators() { return operators; }
+std::span<const Operator> contrib_older_forms_operators() {
+  return contrib_older_forms_unit::operators;
+}
 
 }  // namespace sardonyx::ops

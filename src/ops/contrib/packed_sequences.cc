@@ -5,6 +5,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_packed_sequences_unit {
 namespace {
 
 // The places of the rows that `real` [batch, length] marks, or of all others, in int64.
@@ -134,7 +135,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_packed_sequences_unit
 
-std::span<const Operator> contrib_packed_sequences_operators() { return operators; }
+std::span<const Operator> contrib_packed_sequences_operators() {
+  return contrib_packed_sequences_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -14,6 +14,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace contrib_paged_attention_unit {
 namespace {
 
 using kernels::AttentionShape;
@@ -506,7 +507,10 @@ constexpr Operator operators[] = {
     {.name = "PagedAttention", .domain = "com.microsoft", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace contrib_paged_attention_unit
 
-std::span<const Operator> contrib_paged_attention_operators() { return operators; }
+std::span<const Operator> contrib_paged_attention_operators() {
+  return contrib_paged_attention_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_position_biases_unit {
 namespace {
 
 std::string counting(Body& body, const std::string& count) {
@@ -163,7 +164,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_position_biases_unit
 
-std::span<const Operator> contrib_position_biases_operators() { return operators; }
+std::span<const Operator> contrib_position_biases_operators() {
+  return contrib_position_biases_unit::operators;
+}
 
 }  // namespace sardonyx::ops

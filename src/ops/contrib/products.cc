@@ -4,6 +4,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_products_unit {
 namespace {
 
 void keep(const UpgradeContext& ctx, std::initializer_list<std::string_view> names,
@@ -103,7 +104,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_products_unit
 
-std::span<const Operator> contrib_products_operators() { return operators; }
+std::span<const Operator> contrib_products_operators() { return contrib_products_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_quantized_unit {
 namespace {
 
 // Inputs i, i + 1, i + 2 are a tensor, its scale, its zero point.
@@ -179,7 +180,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_quantized_unit
 
-std::span<const Operator> contrib_quantized_operators() { return operators; }
+std::span<const Operator> contrib_quantized_operators() {
+  return contrib_quantized_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_quantized_weights_unit {
 namespace {
 
 // --- MatMulNBits with what stands around it -----------------------------------------------------
@@ -166,7 +167,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_quantized_weights_unit
 
-std::span<const Operator> contrib_quantized_weights_operators() { return operators; }
+std::span<const Operator> contrib_quantized_weights_operators() {
+  return contrib_quantized_weights_unit::operators;
+}
 
 }  // namespace sardonyx::ops

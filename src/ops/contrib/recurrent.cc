@@ -5,6 +5,7 @@
 #include "ops/shared/recurrent_shape.h"
 
 namespace sardonyx::ops {
+namespace contrib_recurrent_unit {
 namespace {
 
 using kernels::ByteWeights;
@@ -163,7 +164,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_recurrent_unit
 
-std::span<const Operator> contrib_recurrent_operators() { return operators; }
+std::span<const Operator> contrib_recurrent_operators() {
+  return contrib_recurrent_unit::operators;
+}
 
 }  // namespace sardonyx::ops

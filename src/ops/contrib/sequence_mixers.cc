@@ -2,17 +2,12 @@
 #include <algorithm>
 
 #include "ops/contrib/body.h"
+#include "ops/contrib/heads.h"
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_sequence_mixers_unit {
 namespace {
-
-Names wanted_outputs(const Body& body, size_t count) {
-  Names names;
-  for (size_t i = 0; i < count; ++i)
-    names.push_back(body.wants(i) ? body.context().node().outputs[i] : std::string());
-  return names;
-}
 
 void refuse_window(const UpgradeContext& ctx) {
   if (const int64_t window = ctx.old().attr_int("state_window", 0); window != 0)
@@ -325,7 +320,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_sequence_mixers_unit
 
-std::span<const Operator> contrib_sequence_mixers_operators() { return operators; }
+std::span<const Operator> contrib_sequence_mixers_operators() {
+  return contrib_sequence_mixers_unit::operators;
+}
 
 }  // namespace sardonyx::ops

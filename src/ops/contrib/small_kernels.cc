@@ -12,6 +12,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace contrib_small_kernels_unit {
 namespace {
 
 // --- CropAndResize ------------------------------------------------------------------------------
@@ -210,7 +211,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_small_kernels_unit
 
-std::span<const Operator> contrib_small_kernels_operators() { return operators; }
+std::span<const Operator> contrib_small_kernels_operators() {
+  return contrib_small_kernels_unit::operators;
+}
 
 }  // namespace sardonyx::ops

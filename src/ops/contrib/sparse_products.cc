@@ -5,6 +5,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_sparse_products_unit {
 namespace {
 
 struct Settings {
@@ -119,7 +120,10 @@ constexpr Operator operators[] = {
     {.name = "SparseToDenseMatMul", .domain = "com.microsoft", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace contrib_sparse_products_unit
 
-std::span<const Operator> contrib_sparse_products_operators() { return operators; }
+std::span<const Operator> contrib_sparse_products_operators() {
+  return contrib_sparse_products_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -10,6 +10,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_tokenizer_unit {
 namespace {
 
 using Tokens = std::vector<std::string_view>;
@@ -188,7 +189,10 @@ constexpr Operator operators[] = {
     {.name = "Tokenizer", .domain = "com.microsoft", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace contrib_tokenizer_unit
 
-std::span<const Operator> contrib_tokenizer_operators() { return operators; }
+std::span<const Operator> contrib_tokenizer_operators() {
+  return contrib_tokenizer_unit::operators;
+}
 
 }  // namespace sardonyx::ops

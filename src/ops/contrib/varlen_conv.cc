@@ -12,6 +12,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace contrib_varlen_conv_unit {
 namespace {
 
 float* floats_at(const RunContext& run, int64_t offset) {
@@ -202,7 +203,10 @@ constexpr Operator operators[] = {{.name = "VarlenCausalConvWithState",
                                    .prepare = prepare}};
 
 }  // namespace
+}  // namespace contrib_varlen_conv_unit
 
-std::span<const Operator> contrib_varlen_conv_operators() { return operators; }
+std::span<const Operator> contrib_varlen_conv_operators() {
+  return contrib_varlen_conv_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/shared/iteration.h"
 
 namespace sardonyx::ops {
+namespace if_unit {
 namespace {
 
 const ir::Graph& branch(const NodeView& node, std::string_view name) {
@@ -136,7 +137,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "If", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace if_unit
 
-std::span<const Operator> if_operators() { return operators; }
+std::span<const Operator> if_operators() { return if_unit::operators; }
 
 }  // namespace sardonyx::ops

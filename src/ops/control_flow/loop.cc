@@ -2,6 +2,7 @@
 #include "ops/shared/iteration.h"
 
 namespace sardonyx::ops {
+namespace loop_unit {
 namespace {
 
 struct Arity {
@@ -184,7 +185,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Loop", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace loop_unit
 
-std::span<const Operator> loop_operators() { return operators; }
+std::span<const Operator> loop_operators() { return loop_unit::operators; }
 
 }  // namespace sardonyx::ops

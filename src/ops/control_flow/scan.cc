@@ -5,6 +5,7 @@
 #include "ops/shared/iteration.h"
 
 namespace sardonyx::ops {
+namespace scan_unit {
 namespace {
 
 struct Layout {
@@ -383,7 +384,8 @@ constexpr Operator operators[] = {
     {.name = "Scan", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
+}  // namespace scan_unit
 
-std::span<const Operator> scan_operators() { return operators; }
+std::span<const Operator> scan_operators() { return scan_unit::operators; }
 
 }  // namespace sardonyx::ops

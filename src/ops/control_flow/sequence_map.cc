@@ -3,6 +3,7 @@
 #include "ops/shared/held_count.h"
 
 namespace sardonyx::ops {
+namespace sequence_map_unit {
 namespace {
 
 using Kind = ir::TypeProto::Kind;
@@ -109,7 +110,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "SequenceMap", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace sequence_map_unit
 
-std::span<const Operator> sequence_map_operators() { return operators; }
+std::span<const Operator> sequence_map_operators() { return sequence_map_unit::operators; }
 
 }  // namespace sardonyx::ops

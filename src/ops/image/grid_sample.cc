@@ -10,6 +10,7 @@
 #include "ops/shared/converted_arguments.h"
 
 namespace sardonyx::ops {
+namespace grid_sample_unit {
 namespace {
 
 using kernels::GridShape;
@@ -135,7 +136,8 @@ constexpr Operator operators[] = {
     {.name = "GridSample", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
+}  // namespace grid_sample_unit
 
-std::span<const Operator> grid_sample_operators() { return operators; }
+std::span<const Operator> grid_sample_operators() { return grid_sample_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace image_decoder_unit {
 namespace {
 
 struct Pixels {
@@ -64,7 +65,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "ImageDecoder", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace image_decoder_unit
 
-std::span<const Operator> image_decoder_operators() { return operators; }
+std::span<const Operator> image_decoder_operators() { return image_decoder_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -9,6 +9,7 @@
 #include "ops/shared/element_counts.h"
 
 namespace sardonyx::ops {
+namespace non_max_suppression_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -64,7 +65,10 @@ constexpr Operator operators[] = {
     {.name = "NonMaxSuppression", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace non_max_suppression_unit
 
-std::span<const Operator> non_max_suppression_operators() { return operators; }
+std::span<const Operator> non_max_suppression_operators() {
+  return non_max_suppression_unit::operators;
+}
 
 }  // namespace sardonyx::ops

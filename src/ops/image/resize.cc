@@ -15,6 +15,7 @@
 #include "ops/shared/resize_sizes.h"
 
 namespace sardonyx::ops {
+namespace resize_unit {
 namespace {
 
 using kernels::CoordinateMode;
@@ -411,7 +412,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace resize_unit
 
-std::span<const Operator> resize_operators() { return operators; }
+std::span<const Operator> resize_operators() { return resize_unit::operators; }
 
 }  // namespace sardonyx::ops

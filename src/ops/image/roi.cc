@@ -7,6 +7,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace roi_unit {
 namespace {
 
 using kernels::RoiShape;
@@ -115,7 +116,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace roi_unit
 
-std::span<const Operator> roi_operators() { return operators; }
+std::span<const Operator> roi_operators() { return roi_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -10,6 +10,7 @@
 #include "ops/shared/packed_conv.h"
 
 namespace sardonyx::ops {
+namespace fused_conv_chain_unit {
 namespace {
 
 using internal::FusedConvChain;
@@ -145,7 +146,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace fused_conv_chain_unit
 
-std::span<const Operator> fused_conv_chain_operators() { return operators; }
+std::span<const Operator> fused_conv_chain_operators() { return fused_conv_chain_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -16,6 +16,7 @@ std::optional<ElementwiseStep> elementwise_step(const NodeView& node) {
   return std::nullopt;
 }
 
+namespace fused_elementwise_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -57,7 +58,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace fused_elementwise_unit
 
-std::span<const Operator> fused_elementwise_operators() { return operators; }
+std::span<const Operator> fused_elementwise_operators() {
+  return fused_elementwise_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace in_range_unit {
 namespace {
 
 using internal::InRange;
@@ -66,7 +67,8 @@ constexpr Operator operators[] = {
     {.name = InRange::name, .domain = internal::domain, .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace in_range_unit
 
-std::span<const Operator> in_range_operators() { return operators; }
+std::span<const Operator> in_range_operators() { return in_range_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace interleaved_concat_unit {
 namespace {
 
 using internal::InterleavedConcat;
@@ -70,7 +71,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace interleaved_concat_unit
 
-std::span<const Operator> interleaved_concat_operators() { return operators; }
+std::span<const Operator> interleaved_concat_operators() {
+  return interleaved_concat_unit::operators;
+}
 
 }  // namespace sardonyx::ops

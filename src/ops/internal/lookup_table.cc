@@ -5,6 +5,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace lookup_table_unit {
 namespace {
 
 using internal::LookupTable;
@@ -38,7 +39,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace lookup_table_unit
 
-std::span<const Operator> lookup_table_operators() { return operators; }
+std::span<const Operator> lookup_table_operators() { return lookup_table_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -7,6 +7,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace scale_shift_unit {
 namespace {
 
 using internal::ScaleShift;
@@ -48,7 +49,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace scale_shift_unit
 
-std::span<const Operator> scale_shift_operators() { return operators; }
+std::span<const Operator> scale_shift_operators() { return scale_shift_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -11,6 +11,7 @@
 #include "ops/shared/fixed_point.h"
 
 namespace sardonyx::ops {
+namespace binary_unit {
 namespace {
 
 using kernels::BinaryOp;
@@ -325,6 +326,7 @@ const std::span<const Operator> all() {
 }
 
 }  // namespace
+}  // namespace binary_unit
 
 std::optional<kernels::ElementwiseStep> binary_elementwise_step(const NodeView& node) {
   kernels::ElementwiseStep step;
@@ -334,19 +336,19 @@ std::optional<kernels::ElementwiseStep> binary_elementwise_step(const NodeView& 
     return step;
   }
   const auto found =
-      std::ranges::find(entries, std::string_view(node.node().op_type), &Entry::name);
-  if (found == entries.end()) return std::nullopt;
+      std::ranges::find(binary_unit::entries, node.node().op_type, &binary_unit::Entry::name);
+  if (found == binary_unit::entries.end()) return std::nullopt;
   switch (found->op) {
-    case BinaryOp::add:
-    case BinaryOp::sub:
-    case BinaryOp::mul:
-    case BinaryOp::div:
-    case BinaryOp::pow: step.binary = found->op; return step;
+    case kernels::BinaryOp::add:
+    case kernels::BinaryOp::sub:
+    case kernels::BinaryOp::mul:
+    case kernels::BinaryOp::div:
+    case kernels::BinaryOp::pow: step.binary = found->op; return step;
     default: break;
   }
   return std::nullopt;
 }
 
-std::span<const Operator> binary_operators() { return all(); }
+std::span<const Operator> binary_operators() { return binary_unit::all(); }
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace clip_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -57,7 +58,8 @@ constexpr Operator operators[] = {
     {.name = "Clip", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 11}};
 
 }  // namespace
+}  // namespace clip_unit
 
-std::span<const Operator> clip_operators() { return operators; }
+std::span<const Operator> clip_operators() { return clip_unit::operators; }
 
 }  // namespace sardonyx::ops

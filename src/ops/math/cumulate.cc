@@ -5,6 +5,7 @@
 #include "ops/shared/element_counts.h"
 
 namespace sardonyx::ops {
+namespace cumulate_unit {
 namespace {
 
 // The elements of a row, each with all before it.
@@ -68,7 +69,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace cumulate_unit
 
-std::span<const Operator> cumulate_operators() { return operators; }
+std::span<const Operator> cumulate_operators() { return cumulate_unit::operators; }
 
 }  // namespace sardonyx::ops

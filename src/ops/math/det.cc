@@ -6,6 +6,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace det_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -52,7 +53,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Det", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace det_unit
 
-std::span<const Operator> det_operators() { return operators; }
+std::span<const Operator> det_operators() { return det_unit::operators; }
 
 }  // namespace sardonyx::ops

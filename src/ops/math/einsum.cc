@@ -14,6 +14,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace einsum_unit {
 namespace {
 
 using kernels::GemmBatch;
@@ -430,7 +431,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Einsum", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace einsum_unit
 
-std::span<const Operator> einsum_operators() { return operators; }
+std::span<const Operator> einsum_operators() { return einsum_unit::operators; }
 
 }  // namespace sardonyx::ops

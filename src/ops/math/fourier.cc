@@ -11,6 +11,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace fourier_unit {
 namespace {
 
 using kernels::FourierShape;
@@ -266,7 +267,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace fourier_unit
 
-std::span<const Operator> fourier_operators() { return operators; }
+std::span<const Operator> fourier_operators() { return fourier_unit::operators; }
 
 }  // namespace sardonyx::ops

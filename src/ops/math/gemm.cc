@@ -8,6 +8,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace gemm_unit {
 namespace {
 
 using internal::Gemm;
@@ -230,7 +231,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace gemm_unit
 
-std::span<const Operator> gemm_operators() { return operators; }
+std::span<const Operator> gemm_operators() { return gemm_unit::operators; }
 
 }  // namespace sardonyx::ops

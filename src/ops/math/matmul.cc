@@ -8,6 +8,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace matmul_unit {
 namespace {
 
 using internal::MatMul;
@@ -138,7 +139,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace matmul_unit
 
-std::span<const Operator> matmul_operators() { return operators; }
+std::span<const Operator> matmul_operators() { return matmul_unit::operators; }
 
 }  // namespace sardonyx::ops

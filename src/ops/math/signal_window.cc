@@ -10,6 +10,7 @@
 #include "ops/shared/element_counts.h"
 
 namespace sardonyx::ops {
+namespace signal_window_unit {
 namespace {
 
 ElementType output_type(const NodeView& node) {
@@ -140,7 +141,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace signal_window_unit
 
-std::span<const Operator> signal_window_operators() { return operators; }
+std::span<const Operator> signal_window_operators() { return signal_window_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -10,6 +10,7 @@
 #include "ops/shared/fixed_point.h"
 
 namespace sardonyx::ops {
+namespace unary_unit {
 namespace {
 
 using kernels::UnaryOp;
@@ -221,21 +222,22 @@ constexpr auto operators = [] {
 }();
 
 }  // namespace
+}  // namespace unary_unit
 
 std::optional<kernels::ElementwiseStep> unary_elementwise_step(const NodeView& node) {
   const auto found =
-      std::ranges::find(entries, std::string_view(node.node().op_type), &Entry::name);
-  if (found == entries.end()) return std::nullopt;
+      std::ranges::find(unary_unit::entries, node.node().op_type, &unary_unit::Entry::name);
+  if (found == unary_unit::entries.end()) return std::nullopt;
   kernels::ElementwiseStep step;
   step.unary = found->op;
-  if (gives_boolean(step.unary)) return std::nullopt;
-  if (step.unary == UnaryOp::gelu && node.attr_string("approximate") == "tanh") {
-    step.unary = UnaryOp::gelu_tanh;
+  if (unary_unit::gives_boolean(step.unary)) return std::nullopt;
+  if (step.unary == kernels::UnaryOp::gelu && node.attr_string("approximate") == "tanh") {
+    step.unary = kernels::UnaryOp::gelu_tanh;
   }
-  step.params = {param(node, found->alpha), param(node, found->beta)};
+  step.params = {unary_unit::param(node, found->alpha), unary_unit::param(node, found->beta)};
   return step;
 }
 
-std::span<const Operator> unary_operators() { return operators; }
+std::span<const Operator> unary_operators() { return unary_unit::operators; }
 
 }  // namespace sardonyx::ops

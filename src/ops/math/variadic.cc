@@ -8,6 +8,7 @@
 #include "ops/shared/elementwise.h"
 
 namespace sardonyx::ops {
+namespace variadic_unit {
 namespace {
 
 using kernels::BinaryOp;
@@ -146,14 +147,15 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace variadic_unit
 
 std::optional<kernels::BinaryOp> variadic_op(std::string_view name) {
-  if (name == "Max") return BinaryOp::max;
-  if (name == "Min") return BinaryOp::min;
-  if (name == "Sum") return BinaryOp::add;
+  if (name == "Max") return kernels::BinaryOp::max;
+  if (name == "Min") return kernels::BinaryOp::min;
+  if (name == "Sum") return kernels::BinaryOp::add;
   return std::nullopt;
 }
 
-std::span<const Operator> variadic_operators() { return operators; }
+std::span<const Operator> variadic_operators() { return variadic_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -17,6 +17,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace ml_encoders_unit {
 namespace {
 
 // --- LabelEncoder -------------------------------------------------------------------------------
@@ -382,7 +383,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace ml_encoders_unit
 
-std::span<const Operator> ml_encoders_operators() { return operators; }
+std::span<const Operator> ml_encoders_operators() { return ml_encoders_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -11,6 +11,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace ml_features_unit {
 namespace {
 
 using ml::read_numbers;
@@ -333,7 +334,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace ml_features_unit
 
-std::span<const Operator> ml_features_operators() { return operators; }
+std::span<const Operator> ml_features_operators() { return ml_features_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -6,6 +6,7 @@
 #include "ops/ml/classic.h"
 
 namespace sardonyx::ops {
+namespace ml_linear_unit {
 namespace {
 
 kernels::LinearTargets targets_of(const NodeView& node, size_t targets) {
@@ -162,7 +163,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace ml_linear_unit
 
-std::span<const Operator> ml_linear_operators() { return operators; }
+std::span<const Operator> ml_linear_operators() { return ml_linear_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -9,6 +9,7 @@
 #include "ops/shared/number_text.h"
 
 namespace sardonyx::ops {
+namespace ml_maps_unit {
 namespace {
 
 using Kind = ir::TypeProto::Kind;
@@ -211,7 +212,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace ml_maps_unit
 
-std::span<const Operator> ml_maps_operators() { return operators; }
+std::span<const Operator> ml_maps_operators() { return ml_maps_unit::operators; }
 
 }  // namespace sardonyx::ops

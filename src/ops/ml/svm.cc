@@ -7,6 +7,7 @@
 #include "ops/ml/classic.h"
 
 namespace sardonyx::ops {
+namespace ml_svm_unit {
 namespace {
 
 using kernels::SupportVectors;
@@ -388,7 +389,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace ml_svm_unit
 
-std::span<const Operator> ml_svm_operators() { return operators; }
+std::span<const Operator> ml_svm_operators() { return ml_svm_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -14,6 +14,7 @@
 #include "ops/objections.h"
 
 namespace sardonyx::ops {
+namespace ml_trees_unit {
 namespace {
 
 using kernels::Forest;
@@ -373,7 +374,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace ml_trees_unit
 
-std::span<const Operator> ml_trees_operators() { return operators; }
+std::span<const Operator> ml_trees_operators() { return ml_trees_unit::operators; }
 
 }  // namespace sardonyx::ops

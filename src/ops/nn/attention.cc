@@ -13,6 +13,7 @@
 #include "ops/shared/shared_sizes.h"
 
 namespace sardonyx::ops {
+namespace attention_unit {
 namespace {
 
 using internal::Attention;
@@ -467,7 +468,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace attention_unit
 
-std::span<const Operator> attention_operators() { return operators; }
+std::span<const Operator> attention_operators() { return attention_unit::operators; }
 
 }  // namespace sardonyx::ops

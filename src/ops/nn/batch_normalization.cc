@@ -14,6 +14,7 @@
 #include "ops/shared/converted_arguments.h"
 
 namespace sardonyx::ops {
+namespace batch_normalization_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -236,7 +237,10 @@ constexpr Operator operators[] = {{.name = "BatchNormalization",
                                    .prepare = prepare_gradient}};
 
 }  // namespace
+}  // namespace batch_normalization_unit
 
-std::span<const Operator> batch_normalization_operators() { return operators; }
+std::span<const Operator> batch_normalization_operators() {
+  return batch_normalization_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -6,6 +6,7 @@
 #include "ops/shared/shared_sizes.h"
 
 namespace sardonyx::ops {
+namespace causal_conv_unit {
 namespace {
 
 using kernels::CausalConvParams;
@@ -92,7 +93,8 @@ constexpr Operator operators[] = {
     {.name = "CausalConvWithState", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace causal_conv_unit
 
-std::span<const Operator> causal_conv_operators() { return operators; }
+std::span<const Operator> causal_conv_operators() { return causal_conv_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -14,6 +14,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace channel_normalization_unit {
 namespace {
 
 using internal::GroupNormalization;
@@ -333,7 +334,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace channel_normalization_unit
 
-std::span<const Operator> channel_normalization_operators() { return operators; }
+std::span<const Operator> channel_normalization_operators() {
+  return channel_normalization_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -12,6 +12,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace conv_unit {
 namespace {
 
 using internal::Conv;
@@ -220,7 +221,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace conv_unit
 
-std::span<const Operator> conv_operators() { return operators; }
+std::span<const Operator> conv_operators() { return conv_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -179,6 +179,7 @@ std::string_view refuses_depthwise(const ConvTranspose& conv, const Tensor* w) {
                         : reason;
 }
 
+namespace conv_transpose_unit {
 namespace {
 
 // --- As convolutions -----------------------------------------------------------------------------
@@ -408,7 +409,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace conv_transpose_unit
 
-std::span<const Operator> conv_transpose_operators() { return operators; }
+std::span<const Operator> conv_transpose_operators() { return conv_transpose_unit::operators; }
 
 }  // namespace sardonyx::ops

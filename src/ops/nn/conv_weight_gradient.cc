@@ -9,6 +9,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace conv_weight_gradient_unit {
 namespace {
 
 using internal::ConvWeightGradient;
@@ -130,7 +131,10 @@ constexpr Operator operators[] = {{.name = ConvWeightGradient::name,
                                    .prepare = prepare}};
 
 }  // namespace
+}  // namespace conv_weight_gradient_unit
 
-std::span<const Operator> conv_weight_gradient_operators() { return operators; }
+std::span<const Operator> conv_weight_gradient_operators() {
+  return conv_weight_gradient_unit::operators;
+}
 
 }  // namespace sardonyx::ops

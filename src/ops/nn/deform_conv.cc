@@ -9,6 +9,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace deform_conv_unit {
 namespace {
 
 using kernels::ConvParams;
@@ -135,7 +136,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "DeformConv", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace deform_conv_unit
 
-std::span<const Operator> deform_conv_operators() { return operators; }
+std::span<const Operator> deform_conv_operators() { return deform_conv_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/shared/element_counts.h"
 
 namespace sardonyx::ops {
+namespace dropout_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -145,7 +146,8 @@ constexpr Operator operators[] = {
     {.name = "Dropout", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 12}};
 
 }  // namespace
+}  // namespace dropout_unit
 
-std::span<const Operator> dropout_operators() { return operators; }
+std::span<const Operator> dropout_operators() { return dropout_unit::operators; }
 
 }  // namespace sardonyx::ops

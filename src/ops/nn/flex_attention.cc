@@ -10,6 +10,7 @@
 #include "ops/shared/converted_arguments.h"
 
 namespace sardonyx::ops {
+namespace flex_attention_unit {
 namespace {
 
 // The type in which the softmax, and so what the graphs see, is computed.
@@ -283,7 +284,8 @@ constexpr Operator operators[] = {
     {.name = "FlexAttention", .domain = "ai.onnx.preview", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace flex_attention_unit
 
-std::span<const Operator> flex_attention_operators() { return operators; }
+std::span<const Operator> flex_attention_operators() { return flex_attention_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace global_pool_unit {
 namespace {
 
 using kernels::ReduceOp;
@@ -116,7 +117,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace global_pool_unit
 
-std::span<const Operator> global_pool_operators() { return operators; }
+std::span<const Operator> global_pool_operators() { return global_pool_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -15,6 +15,7 @@
 #include "ops/shared/converted_arguments.h"
 
 namespace sardonyx::ops {
+namespace layer_normalization_unit {
 namespace {
 
 int64_t read_axis(const InferContext& ctx, const Dims& x) {
@@ -298,7 +299,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace layer_normalization_unit
 
-std::span<const Operator> layer_normalization_operators() { return operators; }
+std::span<const Operator> layer_normalization_operators() {
+  return layer_normalization_unit::operators;
+}
 
 }  // namespace sardonyx::ops

@@ -9,6 +9,7 @@
 #include "ops/shared/shared_sizes.h"
 
 namespace sardonyx::ops {
+namespace linear_attention_unit {
 namespace {
 
 using kernels::LinearAttentionShape;
@@ -174,7 +175,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "LinearAttention", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace linear_attention_unit
 
-std::span<const Operator> linear_attention_operators() { return operators; }
+std::span<const Operator> linear_attention_operators() { return linear_attention_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace loss_unit {
 namespace {
 
 using kernels::LossReduction;
@@ -117,7 +118,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace loss_unit
 
-std::span<const Operator> loss_operators() { return operators; }
+std::span<const Operator> loss_operators() { return loss_unit::operators; }
 
 }  // namespace sardonyx::ops

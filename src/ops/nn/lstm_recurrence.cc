@@ -8,6 +8,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace lstm_recurrence_unit {
 namespace {
 
 using Forward = internal::LSTMRecurrence;
@@ -207,7 +208,8 @@ constexpr Operator operators[] = {{.name = Forward::name,
                                    .prepare = prepare_backward}};
 
 }  // namespace
+}  // namespace lstm_recurrence_unit
 
-std::span<const Operator> lstm_recurrence_operators() { return operators; }
+std::span<const Operator> lstm_recurrence_operators() { return lstm_recurrence_unit::operators; }
 
 }  // namespace sardonyx::ops

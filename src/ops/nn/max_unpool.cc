@@ -10,6 +10,7 @@
 #include "ops/shared/window.h"
 
 namespace sardonyx::ops {
+namespace max_unpool_unit {
 namespace {
 
 // What the pool took its input to be: the attributes' word, whatever output_shape asks.
@@ -111,7 +112,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "MaxUnpool", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace max_unpool_unit
 
-std::span<const Operator> max_unpool_operators() { return operators; }
+std::span<const Operator> max_unpool_operators() { return max_unpool_unit::operators; }
 
 }  // namespace sardonyx::ops

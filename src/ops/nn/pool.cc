@@ -14,6 +14,7 @@
 #include "ops/shared/window.h"
 
 namespace sardonyx::ops {
+namespace pool_unit {
 namespace {
 
 using internal::AveragePool;
@@ -259,7 +260,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace pool_unit
 
-std::span<const Operator> pool_operators() { return operators; }
+std::span<const Operator> pool_operators() { return pool_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -158,6 +158,7 @@ void infer_recurrent(InferContext& ctx, bool rows_first) {
   for (int i = 0; i < states; ++i) ctx.set(1 + i, ctx.element(0), state);
 }
 
+namespace recurrent_unit {
 namespace {
 
 void infer(InferContext& ctx) { infer_recurrent(ctx, false); }
@@ -291,7 +292,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace recurrent_unit
 
-std::span<const Operator> recurrent_operators() { return operators; }
+std::span<const Operator> recurrent_operators() { return recurrent_unit::operators; }
 
 }  // namespace sardonyx::ops

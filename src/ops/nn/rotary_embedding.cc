@@ -6,6 +6,7 @@
 #include "ops/shared/product.h"
 
 namespace sardonyx::ops {
+namespace rotary_embedding_unit {
 namespace {
 
 void check_caches(InferContext& ctx, const Dim& batch, const Dim& length, const Dim& half) {
@@ -101,7 +102,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "RotaryEmbedding", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace rotary_embedding_unit
 
-std::span<const Operator> rotary_embedding_operators() { return operators; }
+std::span<const Operator> rotary_embedding_operators() { return rotary_embedding_unit::operators; }
 
 }  // namespace sardonyx::ops

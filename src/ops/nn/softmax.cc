@@ -6,6 +6,7 @@
 #include "ops/shared/axis.h"
 
 namespace sardonyx::ops {
+namespace softmax_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -73,7 +74,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace softmax_unit
 
-std::span<const Operator> softmax_operators() { return operators; }
+std::span<const Operator> softmax_operators() { return softmax_unit::operators; }
 
 }  // namespace sardonyx::ops

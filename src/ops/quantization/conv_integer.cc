@@ -14,6 +14,7 @@
 #include "ops/shared/packed_conv.h"
 
 namespace sardonyx::ops {
+namespace conv_integer_unit {
 namespace {
 
 using internal::QLinearConv;
@@ -420,7 +421,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace conv_integer_unit
 
-std::span<const Operator> conv_integer_operators() { return operators; }
+std::span<const Operator> conv_integer_operators() { return conv_integer_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -9,6 +9,7 @@
 #include "ops/shared/matmul_shape.h"
 
 namespace sardonyx::ops {
+namespace matmul_integer_unit {
 namespace {
 
 bool is_byte(ElementType type) { return type == ElementType::int8 || type == ElementType::uint8; }
@@ -292,7 +293,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace matmul_integer_unit
 
-std::span<const Operator> matmul_integer_operators() { return operators; }
+std::span<const Operator> matmul_integer_operators() { return matmul_integer_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/shared/axis.h"
 
 namespace sardonyx::ops {
+namespace quantize_unit {
 namespace {
 
 using kernels::QuantizeLayout;
@@ -230,7 +231,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace quantize_unit
 
-std::span<const Operator> quantize_operators() { return operators; }
+std::span<const Operator> quantize_operators() { return quantize_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -10,6 +10,7 @@
 #include "ops/shared/matmul_shape.h"
 
 namespace sardonyx::ops {
+namespace quantized_matmul_unit {
 namespace {
 
 using internal::QuantizedMatMul;
@@ -210,7 +211,8 @@ constexpr Operator operators[] = {{.name = QuantizedMatMul::name,
                                    .prepare = prepare}};
 
 }  // namespace
+}  // namespace quantized_matmul_unit
 
-std::span<const Operator> quantized_matmul_operators() { return operators; }
+std::span<const Operator> quantized_matmul_operators() { return quantized_matmul_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/shared/declared_int32.h"
 
 namespace sardonyx::ops {
+namespace arg_extreme_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -58,7 +59,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace arg_extreme_unit
 
-std::span<const Operator> arg_extreme_operators() { return operators; }
+std::span<const Operator> arg_extreme_operators() { return arg_extreme_unit::operators; }
 
 }  // namespace sardonyx::ops

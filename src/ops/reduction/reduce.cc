@@ -8,6 +8,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace reduce_unit {
 namespace {
 
 using kernels::ReduceOp;
@@ -199,7 +200,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace reduce_unit
 
-std::span<const Operator> reduce_operators() { return operators; }
+std::span<const Operator> reduce_operators() { return reduce_unit::operators; }
 
 }  // namespace sardonyx::ops

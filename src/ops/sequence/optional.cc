@@ -5,6 +5,7 @@
 #include "ops/shared/held_count.h"
 
 namespace sardonyx::ops {
+namespace optional_unit {
 namespace {
 
 using Kind = ir::TypeProto::Kind;
@@ -104,7 +105,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace optional_unit
 
-std::span<const Operator> optional_operators() { return operators; }
+std::span<const Operator> optional_operators() { return optional_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -11,6 +11,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace sequence_unit {
 namespace {
 
 using Kind = ir::TypeProto::Kind;
@@ -430,7 +431,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace sequence_unit
 
-std::span<const Operator> sequence_operators() { return operators; }
+std::span<const Operator> sequence_operators() { return sequence_unit::operators; }
 
 }  // namespace sardonyx::ops

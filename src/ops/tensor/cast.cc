@@ -11,6 +11,7 @@
 #include "ops/shared/number_text.h"
 
 namespace sardonyx::ops {
+namespace cast_unit {
 namespace {
 
 // --- Text ---------------------------------------------------------------------------------------
@@ -283,7 +284,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace cast_unit
 
-std::span<const Operator> cast_operators() { return operators; }
+std::span<const Operator> cast_operators() { return cast_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace center_crop_pad_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -83,7 +84,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "CenterCropPad", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace center_crop_pad_unit
 
-std::span<const Operator> center_crop_pad_operators() { return operators; }
+std::span<const Operator> center_crop_pad_operators() { return center_crop_pad_unit::operators; }
 
 }  // namespace sardonyx::ops

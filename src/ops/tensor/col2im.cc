@@ -10,6 +10,7 @@
 #include "ops/shared/window.h"
 
 namespace sardonyx::ops {
+namespace col2im_unit {
 namespace {
 
 using kernels::ConvParams;
@@ -156,7 +157,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Col2Im", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace col2im_unit
 
-std::span<const Operator> col2im_operators() { return operators; }
+std::span<const Operator> col2im_operators() { return col2im_unit::operators; }
 
 }  // namespace sardonyx::ops

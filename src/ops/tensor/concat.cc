@@ -8,6 +8,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace concat_unit {
 namespace {
 
 void pass_known(InferContext& ctx, const Dims& out, int64_t axis) {
@@ -186,7 +187,8 @@ constexpr Operator operators[] = {
     {.name = "Concat", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 4}};
 
 }  // namespace
+}  // namespace concat_unit
 
-std::span<const Operator> concat_operators() { return operators; }
+std::span<const Operator> concat_operators() { return concat_unit::operators; }
 
 }  // namespace sardonyx::ops

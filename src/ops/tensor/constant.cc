@@ -9,6 +9,7 @@
 #include "ops/shared/file_constants.h"
 
 namespace sardonyx::ops {
+namespace constant_unit {
 namespace {
 
 constexpr std::string_view forms[] = {"value",         "value_float", "value_floats",
@@ -173,7 +174,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Constant", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace constant_unit
 
-std::span<const Operator> constant_operators() { return operators; }
+std::span<const Operator> constant_operators() { return constant_unit::operators; }
 
 }  // namespace sardonyx::ops

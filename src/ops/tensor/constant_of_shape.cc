@@ -7,6 +7,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace constant_of_shape_unit {
 namespace {
 
 Tensor value_of(const NodeView& node) {
@@ -77,7 +78,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "ConstantOfShape", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace constant_of_shape_unit
 
-std::span<const Operator> constant_of_shape_operators() { return operators; }
+std::span<const Operator> constant_of_shape_operators() {
+  return constant_of_shape_unit::operators;
+}
 
 }  // namespace sardonyx::ops

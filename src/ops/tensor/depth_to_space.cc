@@ -4,6 +4,7 @@
 #include "ops/shared/window.h"
 
 namespace sardonyx::ops {
+namespace depth_to_space_unit {
 namespace {
 
 using internal::DepthMode;
@@ -123,7 +124,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace depth_to_space_unit
 
-std::span<const Operator> depth_to_space_operators() { return operators; }
+std::span<const Operator> depth_to_space_operators() { return depth_to_space_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace expand_unit {
 namespace {
 
 void infer_expand(InferContext& ctx) {
@@ -108,7 +109,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace expand_unit
 
-std::span<const Operator> expand_operators() { return operators; }
+std::span<const Operator> expand_operators() { return expand_unit::operators; }
 
 }  // namespace sardonyx::ops

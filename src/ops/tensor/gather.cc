@@ -7,6 +7,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace gather_unit {
 namespace {
 
 using kernels::Indices;
@@ -166,7 +167,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace gather_unit
 
-std::span<const Operator> gather_operators() { return operators; }
+std::span<const Operator> gather_operators() { return gather_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -2,6 +2,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace identity_unit {
 namespace {
 
 void infer(InferContext& ctx) { ctx.set_known(0, ctx.known(0)); }
@@ -15,7 +16,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Identity", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace identity_unit
 
-std::span<const Operator> identity_operators() { return operators; }
+std::span<const Operator> identity_operators() { return identity_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -4,6 +4,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace matrix_shape_unit {
 namespace {
 
 void infer_eye_like(InferContext& ctx) {
@@ -66,7 +67,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace matrix_shape_unit
 
-std::span<const Operator> matrix_shape_operators() { return operators; }
+std::span<const Operator> matrix_shape_operators() { return matrix_shape_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -6,6 +6,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace non_zero_unit {
 namespace {
 
 // The indices of a known small input's elements that are not zero.
@@ -121,7 +122,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace non_zero_unit
 
-std::span<const Operator> non_zero_operators() { return operators; }
+std::span<const Operator> non_zero_operators() { return non_zero_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -9,6 +9,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace one_hot_unit {
 namespace {
 
 // The only element of a number tensor, floats cut off towards zero.
@@ -135,7 +136,8 @@ constexpr Operator operators[] = {
     {.name = "OneHot", .infer = infer, .prepare = prepare, .upgrade = upgrade}};
 
 }  // namespace
+}  // namespace one_hot_unit
 
-std::span<const Operator> one_hot_operators() { return operators; }
+std::span<const Operator> one_hot_operators() { return one_hot_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -7,6 +7,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace pad_unit {
 namespace {
 
 kernels::PadMode mode_of(const NodeView& node) {
@@ -188,7 +189,8 @@ constexpr Operator operators[] = {
     {.name = "Pad", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 11}};
 
 }  // namespace
+}  // namespace pad_unit
 
-std::span<const Operator> pad_operators() { return operators; }
+std::span<const Operator> pad_operators() { return pad_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -11,6 +11,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace random_unit {
 namespace {
 
 using kernels::Philox;
@@ -176,7 +177,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace random_unit
 
-std::span<const Operator> random_operators() { return operators; }
+std::span<const Operator> random_operators() { return random_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -6,6 +6,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace range_unit {
 namespace {
 
 // The only element of a known integer input.
@@ -56,7 +57,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Range", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace range_unit
 
-std::span<const Operator> range_operators() { return operators; }
+std::span<const Operator> range_operators() { return range_unit::operators; }
 
 }  // namespace sardonyx::ops

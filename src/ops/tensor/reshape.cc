@@ -5,6 +5,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace reshape_unit {
 namespace {
 
 // Divides the numbers among both lists by their common factor.
@@ -223,7 +224,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace reshape_unit
 
-std::span<const Operator> reshape_operators() { return operators; }
+std::span<const Operator> reshape_operators() { return reshape_unit::operators; }
 
 }  // namespace sardonyx::ops

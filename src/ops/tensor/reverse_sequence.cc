@@ -4,6 +4,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace reverse_sequence_unit {
 namespace {
 
 int batch_axis_of(const NodeView& node) {
@@ -40,7 +41,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "ReverseSequence", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace reverse_sequence_unit
 
-std::span<const Operator> reverse_sequence_operators() { return operators; }
+std::span<const Operator> reverse_sequence_operators() { return reverse_sequence_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace scatter_unit {
 namespace {
 
 using kernels::Indices;
@@ -169,7 +170,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace scatter_unit
 
-std::span<const Operator> scatter_operators() { return operators; }
+std::span<const Operator> scatter_operators() { return scatter_unit::operators; }
 
 }  // namespace sardonyx::ops

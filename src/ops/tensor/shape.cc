@@ -4,6 +4,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace shape_unit {
 namespace {
 
 struct Part {
@@ -62,7 +63,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace shape_unit
 
-std::span<const Operator> shape_operators() { return operators; }
+std::span<const Operator> shape_operators() { return shape_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -5,6 +5,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace slice_unit {
 namespace {
 
 // Bounds from here on mean "to the end": exporters write the largest int32 or int64.
@@ -274,7 +275,8 @@ constexpr Operator operators[] = {
     {.name = "Slice", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 10}};
 
 }  // namespace
+}  // namespace slice_unit
 
-std::span<const Operator> slice_operators() { return operators; }
+std::span<const Operator> slice_operators() { return slice_unit::operators; }
 
 }  // namespace sardonyx::ops

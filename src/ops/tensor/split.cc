@@ -6,6 +6,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace split_unit {
 namespace {
 
 // Equal parts, the last one smaller where the size does not divide.
@@ -170,7 +171,8 @@ constexpr Operator operators[] = {
     {.name = "Split", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 18}};
 
 }  // namespace
+}  // namespace split_unit
 
-std::span<const Operator> split_operators() { return operators; }
+std::span<const Operator> split_operators() { return split_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -4,6 +4,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace squeeze_unit {
 namespace {
 
 // The axes of input 1 as flags over `rank` dimensions.
@@ -104,7 +105,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace squeeze_unit
 
-std::span<const Operator> squeeze_operators() { return operators; }
+std::span<const Operator> squeeze_operators() { return squeeze_unit::operators; }
 
 }  // namespace sardonyx::ops

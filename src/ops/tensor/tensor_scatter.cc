@@ -10,6 +10,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace tensor_scatter_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -139,7 +140,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "TensorScatter", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace tensor_scatter_unit
 
-std::span<const Operator> tensor_scatter_operators() { return operators; }
+std::span<const Operator> tensor_scatter_operators() { return tensor_scatter_unit::operators; }
 
 }  // namespace sardonyx::ops

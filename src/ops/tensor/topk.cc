@@ -7,6 +7,7 @@
 #include "ops/shared/element_counts.h"
 
 namespace sardonyx::ops {
+namespace topk_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -91,7 +92,8 @@ constexpr Operator operators[] = {
     {.name = "TopK", .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 10}};
 
 }  // namespace
+}  // namespace topk_unit
 
-std::span<const Operator> topk_operators() { return operators; }
+std::span<const Operator> topk_operators() { return topk_unit::operators; }
 
 }  // namespace sardonyx::ops

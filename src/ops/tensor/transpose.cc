@@ -5,6 +5,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace transpose_unit {
 namespace {
 
 // The permutation for a known rank; attribute perm, or all dimensions reversed.
@@ -83,7 +84,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Transpose", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace transpose_unit
 
-std::span<const Operator> transpose_operators() { return operators; }
+std::span<const Operator> transpose_operators() { return transpose_unit::operators; }
 
 }  // namespace sardonyx::ops

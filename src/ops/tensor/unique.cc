@@ -14,6 +14,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace unique_unit {
 namespace {
 
 void infer(InferContext& ctx) {
@@ -283,7 +284,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Unique", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace unique_unit
 
-std::span<const Operator> unique_operators() { return operators; }
+std::span<const Operator> unique_operators() { return unique_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -7,6 +7,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace where_unit {
 namespace {
 
 // Input i's elements spread over the output's shape; nullopt where they are not known.
@@ -76,7 +77,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {{.name = "Where", .infer = infer, .prepare = prepare}};
 
 }  // namespace
+}  // namespace where_unit
 
-std::span<const Operator> where_operators() { return operators; }
+std::span<const Operator> where_operators() { return where_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -13,6 +13,7 @@
 #include "ops/shared/utf8.h"
 
 namespace sardonyx::ops {
+namespace strings_unit {
 namespace {
 
 // --- StringConcat -------------------------------------------------------------------------------
@@ -236,7 +237,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace strings_unit
 
-std::span<const Operator> strings_operators() { return operators; }
+std::span<const Operator> strings_operators() { return strings_unit::operators; }
 
 }  // namespace sardonyx::ops

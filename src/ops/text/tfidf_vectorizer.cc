@@ -7,6 +7,7 @@
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
+namespace tfidf_vectorizer_unit {
 namespace {
 
 // The n-grams as a tree of numbered items: one level per item, the node of an n-gram's last item
@@ -219,7 +220,8 @@ constexpr Operator operators[] = {{.name = "TfIdfVectorizer",
                                    .infer_reads = setting_attributes}};
 
 }  // namespace
+}  // namespace tfidf_vectorizer_unit
 
-std::span<const Operator> tfidf_vectorizer_operators() { return operators; }
+std::span<const Operator> tfidf_vectorizer_operators() { return tfidf_vectorizer_unit::operators; }
 
 }  // namespace sardonyx::ops

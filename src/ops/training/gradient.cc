@@ -7,6 +7,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace gradient_unit {
 namespace {
 
 using internal::SumLike;
@@ -70,7 +71,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace gradient_unit
 
-std::span<const Operator> gradient_operators() { return operators; }
+std::span<const Operator> gradient_operators() { return gradient_unit::operators; }
 
 }  // namespace sardonyx::ops

@@ -8,6 +8,7 @@
 #include "ops/shared/element_counts.h"
 
 namespace sardonyx::ops {
+namespace optimizers_unit {
 namespace {
 
 using kernels::OptimizerData;
@@ -181,7 +182,8 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace optimizers_unit
 
-std::span<const Operator> optimizers_operators() { return operators; }
+std::span<const Operator> optimizers_operators() { return optimizers_unit::operators; }
 
 }  // namespace sardonyx::ops

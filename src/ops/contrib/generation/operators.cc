@@ -7,6 +7,7 @@
 #include "ops/operator.h"
 
 namespace sardonyx::ops {
+namespace contrib_generation_unit {
 namespace {
 
 using namespace generation;
@@ -141,7 +142,10 @@ constexpr Operator operators[] = {
 };
 
 }  // namespace
+}  // namespace contrib_generation_unit
 
-std::span<const Operator> contrib_generation_operators() { return operators; }
+std::span<const Operator> contrib_generation_operators() {
+  return contrib_generation_unit::operators;
+}
 
 }  // namespace sardonyx::ops
