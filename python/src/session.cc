@@ -26,10 +26,17 @@ nb::object interned(const std::string& name) {
 // A reference of its own, since another thread may take the item out of the dict; invalid where it
 // is not there.
 nb::object item_of(PyObject* dict, PyObject* key) {
-  const nb::ft_object_guard guard(dict);
+#ifdef Py_GIL_DISABLED
+  // A borrowed one may be gone before it is counted, under a lock on the dict as well: looking up
+  // takes the same lock, and lets go of it for a moment where another thread changes the dict.
+  PyObject* item = nullptr;
+  if (PyDict_GetItemRef(dict, key, &item) < 0) throw nb::python_error();
+  return nb::steal(item);
+#else
   PyObject* item = PyDict_GetItemWithError(dict, key);
   if (item == nullptr && PyErr_Occurred()) throw nb::python_error();
   return nb::borrow(item);
+#endif
 }
 
 // Runs this long or longer let Ctrl-C stop them; shorter ones are over before it could matter.
