@@ -131,6 +131,11 @@ def sanitize_suite(options: argparse.Namespace) -> Result:
     def watch(name: str) -> Result:
         return run_gtest(build / "bin" / f"test_{name}", f"sanitize {name}", **watched)
 
+    def watch_half(name: str, half: int) -> Result:
+        """Of what would go on alone when all others have ended."""
+        return run_gtest(build / "bin" / f"test_{name}", f"sanitize {name} half {half + 1}", GTEST_TOTAL_SHARDS="2",
+                         GTEST_SHARD_INDEX=str(half), **watched)
+
     def watch_baseline() -> Result:
         """Every target has had its turn already, but on a processor with all that this one has beside it."""
         return run_gtest(build / "bin" / "test_kernels", "sanitize kernels baseline", ("--gtest_filter=-Targets/*",),
@@ -138,8 +143,9 @@ def sanitize_suite(options: argparse.Namespace) -> Result:
 
     result = Result()
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # the longest first
-        running = [pool.submit(watch, "kernels"), pool.submit(watch_baseline),
-                   *(pool.submit(watch, name) for name in tests if name != "kernels"),
+        running = [*(pool.submit(watch_half, "session", half) for half in range(2)),
+                   pool.submit(watch, "kernels"), pool.submit(watch_baseline),
+                   *(pool.submit(watch, name) for name in tests if name not in ("kernels", "session")),
                    pool.submit(watched_graphs, options, build / "bin" / "graph_runner")]
         for one in running:
             result.add(one.result())
