@@ -74,7 +74,7 @@ def measure(name: str, options: argparse.Namespace, folder: pathlib.Path) -> lis
     """A row for each number of threads; none for a model that is too small."""
     model, baseline = models_of(name, options)
     megabytes = model.stat().st_size / 1e6
-    if not options.models and megabytes < options.least_mb:
+    if not options.models and megabytes < options.min_mb:
         return []
     run.warm(model)
     run.warm(baseline)
@@ -140,9 +140,9 @@ def summary(rows: list[dict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help="names of bench/zoo, or model files with their inputs beside them as .npz; "
-                                                  "without them, all models of the zoo above --least-mb")
+                                                  "without them, all models of the zoo above --min-mb")
     parser.add_argument("--threads", type=lambda text: [int(one) for one in text.split(",")], default=[1, 2], help="such as 1,2")
-    parser.add_argument("--least-mb", type=float, default=20)
+    parser.add_argument("--min-mb", type=float, default=20)
     parser.add_argument("--turns", type=int, default=5, help="processes of each kind")
     parser.add_argument("--runs", type=int, default=5, help="later runs of each process")
     parser.add_argument("--json", type=pathlib.Path, help="a file that takes the rows, written anew after each model")

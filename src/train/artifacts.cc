@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::string_view microsoft = "com.microsoft";
 // Nodes of versions 13 and 14 mean the same in 15, which is the first with CastLike.
-constexpr int64_t oldest_opset = 13, least_opset = 15;
+constexpr int64_t oldest_opset = 13, min_opset = 15;
 
 ir::Model model_in(const std::string& path) {
   const Model model(path);
@@ -445,7 +445,7 @@ class Joining {
   }
 
   int64_t opset() const {
-    return std::max(ir::imported_version(eval_.opset_imports, ""), least_opset);
+    return std::max(ir::imported_version(eval_.opset_imports, ""), min_opset);
   }
 
   static bool reads(const ir::Graph& graph, const std::string& name) {
