@@ -13,23 +13,19 @@ each test that does not pass, with the reason: a failure that is not listed is a
 from __future__ import annotations
 
 import argparse
-import collections
-import fnmatch
 import hashlib
-import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-CACHE = ROOT / ".cache"
-DEVIATIONS = ROOT / "tests" / "python" / "onnx_deviations.txt"
-PAGE = ROOT / "docs" / "python.md"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import own_tests
+from own_tests import CACHE, ROOT
+
 DIGESTS = {"1.23.2": "008cb0467b2bbee41448acc7da8b6f4e704624cb0d327a2d5adafc7ce19bc5b8"}
 # What each file tests, for the table.
 FILES = {
@@ -84,113 +80,19 @@ def fetched(release: str) -> pathlib.Path:
     return archive
 
 
-def unpacked(release: str, folder: pathlib.Path) -> pathlib.Path:
-    prefix = f"onnx-{release}/tests/python/"
-    with tarfile.open(fetched(release)) as archive:
-        members = [one for one in archive.getmembers() if one.name.startswith(prefix) and one.isfile() and ".." not in one.name]
-        for member in members:
-            target = folder / member.name[len(prefix):]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source = archive.extractfile(member)
-            assert source is not None
-            target.write_bytes(source.read())
-    return folder
+DEVIATIONS = own_tests.Deviations(ROOT / "tests" / "python" / "onnx_deviations.txt")
 
 
-def deviations() -> list[tuple[str, str]]:
-    """Patterns of names of tests, each with its reason: a line that begins with "[" begins the reason of the indented ones below it."""
-    found: list[tuple[str, str]] = []
-    reason = ""
-    for line in DEVIATIONS.read_text().splitlines() if DEVIATIONS.exists() else []:
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line[0].isspace():
-            found.append((line.strip(), reason))
-        else:
-            reason = line.strip() if line[0] == "[" else f"{reason} {line.strip()}"
-    return found
-
-
-# --- inside of pytest ----------------------------------------------------------------------------
-
-
-def pytest_configure() -> None:
-    import sardonyx.compat.onnx
-
-    if os.environ.get("ONNX_OWN_TESTS_THEIRS") != "1":
-        sardonyx.compat.onnx.install()
-
-
-_outcomes: dict[str, tuple[str, str]] = {}
-
-
-def pytest_runtest_logreport(report: object) -> None:
-    name = report.nodeid.replace(".py::", "::")  # type: ignore[attr-defined]
-    outcome = report.outcome  # type: ignore[attr-defined]
-    if report.when == "call" or outcome != "passed":  # type: ignore[attr-defined]
-        text = ""
-        if outcome == "failed":
-            text = report.longreprtext.strip().splitlines()[-1]  # type: ignore[attr-defined]
-            crash = getattr(report.longrepr, "reprcrash", None)  # type: ignore[attr-defined]
-            text = crash.message if crash is not None else text
-        if _outcomes.get(name, ("passed",))[0] == "passed":
-            _outcomes[name] = ("skipped" if outcome == "skipped" else outcome, text)
-
-
-def pytest_sessionfinish() -> None:
-    pathlib.Path(os.environ["ONNX_OWN_TESTS_RESULT"]).write_text(json.dumps(_outcomes))
-
-
-# --- outside -------------------------------------------------------------------------------------
-
-
-def run(names: list[str], more: list[str], theirs: bool = False) -> dict[str, tuple[str, str]]:
-    package = os.environ.get("SARDONYX_PACKAGE", str(ROOT / "build" / "release" / "python"))
+def run(names: list[str], more: list[str], theirs: bool = False) -> own_tests.Outcomes:
     with tempfile.TemporaryDirectory() as name:
-        folder = unpacked(version(), pathlib.Path(name) / "tests")
-        result = pathlib.Path(name) / "result.json"
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join([package, str(ROOT / "tools"), str(folder)]),
-                           ONNX_OWN_TESTS_RESULT=str(result), ONNX_OWN_TESTS_THEIRS=str(int(theirs)), PYTHONHASHSEED="0")
-        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "onnx_own_tests", "-p", "no:cacheprovider",
-                   f"--rootdir={folder}", *[f"{one}.py" for one in names], *more]
-        made = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True)
-        if not result.exists():
-            sys.exit(f"onnx_own_tests: pytest came to no end\n{made.stdout[-5000:]}\n{made.stderr[-5000:]}")
-        return {name: (outcome, text) for name, (outcome, text) in json.loads(result.read_text()).items()}
+        release, scratch = version(), pathlib.Path(name)
+        folder = own_tests.unpacked(fetched(release), f"onnx-{release}/tests/python/", scratch / "tests")
+        return own_tests.run("" if theirs else "sardonyx.compat.onnx", folder, scratch / "result.json", names, more, [folder])
 
 
-def judged(outcomes: dict[str, tuple[str, str]], whole: bool) -> list[str]:
-    """What is not as the list of deviations says."""
-    listed = deviations()
-    wrong, used = [], set()
-    for name, (outcome, text) in sorted(outcomes.items()):
-        matching = [pattern for pattern, _ in listed if fnmatch.fnmatchcase(name, pattern.replace("[", "[[]"))]
-        used.update(matching)
-        if outcome == "failed" and not matching:
-            wrong.append(f"{name} fails: {' '.join(text.split())[:300]}")
-        if outcome == "passed" and matching and all("*" not in pattern for pattern in matching):
-            wrong.append(f"{name} passes, and is listed as a deviation")
-    if whole:
-        wrong += [f"{pattern} is listed as a deviation, and there is no such test" for pattern, _ in listed if pattern not in used]
-    return wrong
-
-
-def table(outcomes: dict[str, tuple[str, str]]) -> str:
-    rows = ["| file | of | passed | deviates | skipped by itself |", "|---|---|---|---|---|"]
-    whole: collections.Counter[str] = collections.Counter()
-    for file, what in FILES.items():
-        counts = collections.Counter(outcome for name, (outcome, _) in outcomes.items() if name.split("::")[0] == file)
-        whole += counts
-        rows.append(f"| {file} | {what} | {counts['passed']} | {counts['failed']} | {counts['skipped']} |")
-    rows.append(f"| all | | {whole['passed']} | {whole['failed']} | {whole['skipped']} |")
-    return "\n".join(rows)
-
-
-def write_docs(text: str) -> None:
-    begin, end = "<!-- tools/onnx_own_tests.py writes this table -->\n", "\n<!-- end of the table -->"
-    page = PAGE.read_text()
-    before, rest = page.split(begin)
-    PAGE.write_text(before + begin + text + end + rest.split(end, 1)[1])
+def table(outcomes: own_tests.Outcomes) -> str:
+    return own_tests.table([(file, what, {name: one for name, one in outcomes.items() if name.split("::")[0] == file})
+                            for file, what in FILES.items()])
 
 
 def main() -> None:
@@ -211,20 +113,17 @@ def main() -> None:
         parser.error(f"there is no file {unknown[0]!r} among those that are run")
     outcomes = run(names, ["-k", options.k] if options.k else [], options.theirs)
     whole = not options.files and not options.k
-    counts = collections.Counter(outcome for outcome, _ in outcomes.values())
     if options.failures:
-        for name, (outcome, text) in outcomes.items():
-            if outcome == "failed":
-                print(f"{name}\n    {' '.join(text.split())[:400]}")
-    print(f"{counts['passed']} passed, {counts['failed']} deviate, {counts['skipped']} skipped by themselves")
+        print(own_tests.failures(outcomes))
+    print(own_tests.summary(outcomes))
     if options.theirs:
         return
-    wrong = judged(outcomes, whole)
+    wrong = DEVIATIONS.judged(outcomes, whole)
     print("\n".join(wrong))
     if options.write_docs:
         if not whole:
             parser.error("--write-docs takes all files")
-        write_docs(table(outcomes))
+        own_tests.write_table("tools/onnx_own_tests.py", table(outcomes))
     sys.exit(1 if wrong else 0)
 
 

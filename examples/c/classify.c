@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "require.h"
+#include "file_bytes.h"
 
 enum { max_labels = 10000, max_label = 128, top = 5 };
 
@@ -82,26 +82,6 @@ static size_t read_labels(const char* path, char labels[][max_label]) {
   return count;
 }
 
-/* The bytes of a file, as a tensor that frees them when nothing uses it any more. */
-static sardonyx_value* bytes_of(const char* path) {
-  FILE* file = fopen(path, "rb");
-  sardonyx_value* tensor;
-  unsigned char* bytes = NULL;
-  long size = -1;
-  int64_t dims[1];
-  if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) > 0 &&
-      fseek(file, 0, SEEK_SET) == 0)
-    bytes = (unsigned char*)malloc((size_t)size);
-  if (bytes == NULL || fread(bytes, 1, (size_t)size, file) != (size_t)size) {
-    fprintf(stderr, "error: %s can't be read\n", path);
-    exit(SARDONYX_UNREADABLE);
-  }
-  fclose(file);
-  dims[0] = size;
-  require(sardonyx_tensor_wrap(SARDONYX_UINT8, 1, dims, bytes, (size_t)size, free, bytes, &tensor));
-  return tensor;
-}
-
 /* The likeliest classes, best first. */
 static void print(const char* image, const sardonyx_value* output, char labels[][max_label],
                   size_t label_count) {
@@ -143,7 +123,7 @@ int main(int count, char** arguments) {
   sardonyx_model_release(model); /* the session keeps what it needs */
   label_count = read_labels(arguments[2], labels);
   for (i = 3; i < count; ++i) {
-    sardonyx_value* file = bytes_of(arguments[i]);
+    sardonyx_value* file = file_bytes(arguments[i]);
     const sardonyx_value* const inputs[] = {file};
     sardonyx_value* outputs[] = {NULL};
     require(sardonyx_session_run_in_order(session, NULL, inputs, 1, outputs, 1));

@@ -102,7 +102,8 @@ struct SessionOptions {
   // Initializers that have these values instead of the model's. Type and shape must be those of the
   // initializer: Error (bad_input), as for a name that no initializer has. A tensor without an
   // owner is copied; others are used where they lie, and must not change. Such a session shares no
-  // plan with others.
+  // plan with others. Of a model that was read without LoadOptions::load_external_data, the data of
+  // these need not be where it says.
   std::vector<NamedValue> initializers = {};
   // Values of the graph that become outputs besides the model's own, behind them and in this order.
   // Error (bad_input) for a name that the graph does not make. Operators are combined as without

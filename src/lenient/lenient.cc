@@ -9,7 +9,7 @@ Repaired repair(const ir::Model& given, const check::Options& options) {
   Repaired made;
   warn_of_doubled_imports(given, made.repairs);
   made.findings = check::check(given, options);
-  if (made.findings.empty()) return made;
+  if (made.findings.empty() && !has_spare_coefficients(given)) return made;
   const size_t warned = made.repairs.size();
   MemoryCharge copied(wire::memory_of(given));
   ir::Model model = given;
@@ -18,6 +18,7 @@ Repaired repair(const ir::Model& given, const check::Options& options) {
   import_operator_sets(model, options, made.repairs);
   read_by_fitting_versions(model, made.repairs);
   drop_branch_inputs(model, made.repairs);
+  drop_spare_coefficients(model, made.repairs);
   drop_duplicates(model, made.repairs);
   sort_nodes(model, made.repairs);
   if (made.repairs.size() > warned) made.findings = check::check(model, options);

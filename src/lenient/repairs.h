@@ -29,6 +29,11 @@ void import_operator_sets(ir::Model& model, const check::Options& options, Repai
 // earlier one (ReduceSum's attribute `axes` in opset 21).
 void read_by_fitting_versions(ir::Model& model, Repairs& repairs);
 
+// A LinearClassifier or LinearRegressor of an input that is declared with fewer columns than its
+// coefficients are for takes the first ones, as many as the columns and targets need.
+bool has_spare_coefficients(const ir::Model& model);
+void drop_spare_coefficients(ir::Model& model, Repairs& repairs);
+
 // G-10, G-21, F-08: of initializers of one name and the same content, and of nodes that compute
 // the same twice, the first stays; an output that has the name of another value and that nobody
 // reads gets another name.

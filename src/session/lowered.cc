@@ -148,6 +148,23 @@ void add_outputs(ir::Graph& graph, const std::vector<std::string>& wanted, bool 
 
 }  // namespace
 
+std::shared_ptr<const Model::Implementation> with_given(const Model& model,
+                                                        const std::vector<NamedValue>& values) {
+  const Model::Implementation& from = model.implementation();
+  if (!from.defers_data || !from.model.graph) return model.share();
+  const auto elsewhere = [&](const NamedValue& one) {
+    const auto& tensors = from.model.graph->initializers;
+    const auto found = std::ranges::find(tensors, one.first, &ir::TensorProto::name);
+    return found != tensors.end() && found->is_external();
+  };
+  if (std::ranges::none_of(values, elsewhere)) return model.share();
+  ir::Model changed = from.model;
+  for (const NamedValue& one : values) {
+    if (elsewhere(one)) replace_initializer(*changed.graph, one.first, one.second);
+  }
+  return ModelMaker::derive(model, std::move(changed)).share();
+}
+
 ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions& options,
                         const std::set<std::string>& overridden) {
   const ir::Model& given = model.runnable();

@@ -1,6 +1,7 @@
 // The graph of a model that a session begins with.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,11 @@ std::set<std::string> defaults_of(const ir::Graph& graph);
 // model with what the options say of them. Throws Error with the node's place.
 ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions& options,
                         const std::set<std::string>& overridden);
+
+// The model, or one that has these values for those of its initializers whose data it has not
+// brought in: they need not be where the model says. Throws Error (bad_input) as lowered_graph().
+std::shared_ptr<const Model::Implementation> with_given(const Model& model,
+                                                        const std::vector<NamedValue>& values);
 
 // Throws Error (bad_input) for sizes that are negative and for names that no size of the inputs
 // has.

@@ -387,7 +387,7 @@ Session::Session(const Model& model, const SessionOptions& options)
     : implementation_(std::make_shared<Implementation>()) {
   check_options(options);
   Implementation& s = *implementation_;
-  s.model = model.share();
+  s.model = with_given(model, options.initializers);
   s.options = options;
   s.log = SessionLog(options, s.model->warn);
   if (options.memory_limit != 0) {

@@ -6,13 +6,17 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <string>
 
 #include "sardonyx/session.h"
+#include "support.h"
 
 namespace sardonyx {
+using test::Folder;
+
 namespace {
 
 Model model_of(const std::string& graph) {
@@ -175,6 +179,26 @@ TEST_P(Initializers, ThatAreDefaultsOfInputs) {
   EXPECT_EQ(session.run({{"x", filled({1})}})[0].tensor().elements<float>()[0], 6);
   EXPECT_EQ(
       session.run({{"x", filled({1})}, {"d", filled({1}, 7)}})[0].tensor().elements<float>()[0], 8);
+}
+
+TEST_P(Initializers, WhoseDataIsNotThere) {
+  const Folder folder;
+  const std::string path = folder / "model.onnx";
+  model_of(linear).save(path, {.external_data = "w.bin", .threshold = 16});
+  ASSERT_EQ(std::remove((folder / "w.bin").c_str()), 0);
+  EXPECT_THROW(Model{path}, Error);
+  const Model model(path, {.load_external_data = false});
+  const Session session(model, with({{"w", Tensor::of<float>({2, 0, 0, 3}, {2, 2})}}));
+  const Value made = session.run({{"x", Tensor::of<float>({1, 5}, {1, 2})}})[0];
+  EXPECT_EQ(made.tensor().elements<float>()[1], 15);
+  const Session again(model, with({{"w", Tensor::of<float>({0, 1, 1, 0}, {2, 2})}}));
+  EXPECT_EQ(again.run({{"x", Tensor::of<float>({1, 5}, {1, 2})}})[0].tensor().elements<float>()[0],
+            5);
+  EXPECT_EQ(refusal([&] {
+              const Session made(model, with({{"w", filled({2})}}));
+            }),
+            "initializer 'w': is to be replaced by float[2], the model has float[2,2]");
+  test::expect_error(ErrorCode::unreadable, "w.bin", [&] { const Session made(model, with({})); });
 }
 
 TEST_P(Initializers, WrongOnesAreRefused) {

@@ -142,8 +142,9 @@ def test_images_of_strange_sizes(example, tmp_path, size):
 # --- text recognition -------------------------------------------------------------------------
 
 
-def test_text_in_an_image(example, fetched):
-    text = example("read_text", fetched(*DETECTOR), fetched(*RECOGNISER), EXAMPLES / "text_recognition" / "note.png")
+@pytest.mark.parametrize("program", ["read_text", "read_text_c"])
+def test_text_in_an_image(example, fetched, program):
+    text = example(program, fetched(*DETECTOR), fetched(*RECOGNISER), EXAMPLES / "text_recognition" / "note.png")
     lines = [line.split(" ", 5) for line in text.splitlines()]
     assert [line[5] for line in lines] == ["Sardonyx Stationers", "Notebook, ruled 4.50", "12 pencils 3.20", "Total: EUR 7.70",
                                            "Thank you!"]
@@ -152,16 +153,18 @@ def test_text_in_an_image(example, fetched):
         assert abs(int(left) - (30 + 10 * index)) < 15 and 100 < int(width) < 420 and float(confidence) > 0.8
 
 
+@pytest.mark.parametrize("program", ["read_text", "read_text_c"])
 @pytest.mark.parametrize("size", [(64, 64), (1, 1), (3, 4000), (2000, 2)])
-def test_images_without_text(example, fetched, tmp_path, size):
+def test_images_without_text(example, fetched, tmp_path, size, program):
     Image.new("RGB", size, "white").save(tmp_path / "white.png")
-    assert example("read_text", fetched(*DETECTOR), fetched(*RECOGNISER), tmp_path / "white.png") == ""
+    assert example(program, fetched(*DETECTOR), fetched(*RECOGNISER), tmp_path / "white.png") == ""
 
 
-def test_models_that_do_not_fit_together(example, fetched):
+@pytest.mark.parametrize(("program", "bad_input"), [("read_text", 1), ("read_text_c", 6)])
+def test_models_that_do_not_fit_together(example, fetched, program, bad_input):
     note = EXAMPLES / "text_recognition" / "note.png"
-    assert "metadata" in example("read_text", fetched(*DETECTOR), fetched(*DETECTOR), note, expect=1)
-    assert "error: " in example("read_text", fetched(*RECOGNISER), fetched(*RECOGNISER), note, expect=1)
+    assert "metadata" in example(program, fetched(*DETECTOR), fetched(*DETECTOR), note, expect=1)
+    assert "error: " in example(program, fetched(*RECOGNISER), fetched(*RECOGNISER), note, expect=bad_input)
 
 
 # --- voice activity ---------------------------------------------------------------------------

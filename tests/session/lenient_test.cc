@@ -242,6 +242,40 @@ TEST(Lenient, DeadNodesThatAreBroken) {
 }
 
 // A Cast to strings writes booleans as words, which a Cast to any number reads.
+TEST(Lenient, CoefficientsWithoutColumns) {
+  const auto model = [](const std::string& x, const std::string& node) {
+    return "<ir_version: 10, opset_import: [\"\" : 21, \"ai.onnx.ml\" : 1]>\ng (" + x +
+           " x) => (float[n, t] y) { " + node + " }";
+  };
+  const std::string regressor =
+      "y = ai.onnx.ml.LinearRegressor <targets = 2, coefficients = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]> "
+      "(x)";
+  const Tensor row = Tensor::of<float>({1, 10}, {1, 2});
+  const Loaded loaded = load(model("float[1, 2]", regressor));
+  ASSERT_EQ(loaded.warnings.size(), 1u);
+  EXPECT_NE(loaded.warnings[0].to_string().find("the first 4 count"), std::string::npos);
+  for (const bool plain : {false, true}) {
+    const Session session(loaded.model, {.threads = 1, .reference = plain});
+    EXPECT_EQ(elements(session.run({{"x", row}}).at(0)), (std::vector<float>{21, 43}));
+  }
+  // The classes of a classifier are as many as its intercepts.
+  const std::string classifier =
+      "label, y = ai.onnx.ml.LinearClassifier <classlabels_ints = [0, 1, 2], intercepts = [0.0, "
+      "0.0, "
+      "0.0], coefficients = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0]> (x)";
+  const Loaded classes = load(model("float[1, 2]", classifier));
+  EXPECT_EQ(classes.warnings.size(), 1u);
+  const Session session(classes.model, {.threads = 1});
+  EXPECT_EQ(elements(session.run({{"x", row}}).at(0)), (std::vector<float>{1, 10, 11}));
+  // As many as there are columns for; columns that are open; too few.
+  EXPECT_TRUE(load(model("float[1, 3]", regressor)).warnings.empty());
+  EXPECT_TRUE(load(model("float[1, c]", regressor)).warnings.empty());
+  const Loaded few = load(model("float[1, 4]", regressor));
+  EXPECT_TRUE(few.warnings.empty());
+  EXPECT_THROW(Session(few.model, {.threads = 1}), Error);
+  EXPECT_THROW(Session(load(model("float[1, 2]", regressor), true).model, {.threads = 1}), Error);
+}
+
 TEST(Lenient, WordsForBooleansInCasts) {
   const Model model = Model::from_text(
       opset_21 +

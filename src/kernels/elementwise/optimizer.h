@@ -40,11 +40,16 @@ struct AdamRule {
   double alpha = 0, beta = 0, epsilon = 0;
 };
 
-template <class T>
-void optimize(const MomentumRule& rule, const OptimizerData<T>& data, int64_t n, ThreadPool& pool);
-template <class T>
-void optimize(const AdagradRule& rule, const OptimizerData<T>& data, int64_t n, ThreadPool& pool);
-template <class T>
-void optimize(const AdamRule& rule, const OptimizerData<T>& data, int64_t n, ThreadPool& pool);
+// The arithmetic is fused (a product and a sum are rounded once) where the processor can.
+void optimize(const MomentumRule& rule, const OptimizerData<float>& data, int64_t n,
+              ThreadPool& pool);
+void optimize(const MomentumRule& rule, const OptimizerData<double>& data, int64_t n,
+              ThreadPool& pool);
+void optimize(const AdagradRule& rule, const OptimizerData<float>& data, int64_t n,
+              ThreadPool& pool);
+void optimize(const AdagradRule& rule, const OptimizerData<double>& data, int64_t n,
+              ThreadPool& pool);
+void optimize(const AdamRule& rule, const OptimizerData<float>& data, int64_t n, ThreadPool& pool);
+void optimize(const AdamRule& rule, const OptimizerData<double>& data, int64_t n, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

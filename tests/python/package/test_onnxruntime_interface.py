@@ -177,6 +177,14 @@ def test_texts_in_every_form(ort, model):
 
 
 @BOTH
+def test_maps_with_keys_of_another_type(ort, model):
+    proto = model("g (map(int64,float) x) => (float[1,n] y) { y = ai.onnx.ml.DictVectorizer<int64_vocabulary=[1,2]>(x) }")
+    session = ort.InferenceSession(proto.SerializeToString())
+    with pytest.raises(RuntimeError, match="Unexpected key type  <class 'str'>, it cannot be linked to C type int64_t"):
+        session.run(None, {"x": {1: 2.0, "a": 3.0}})
+
+
+@BOTH
 def test_maps_with_keys_and_values_of_numpy(ort, model):
     proto = model("g (map(int64,float) x) => (float[1,n] y) { y = ai.onnx.ml.DictVectorizer<int64_vocabulary=[1,2]>(x) }")
     session = ort.InferenceSession(proto.SerializeToString())

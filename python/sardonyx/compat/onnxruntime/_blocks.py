@@ -53,7 +53,11 @@ def _by_column(bits: int, packed: Array, weights: Array, scales: Array, zero_poi
     packed.reshape(-1)[:] = _packed(numbers.transpose(2, 0, 1), bits).reshape(-1)
     scales.reshape(-1)[:] = found.T.reshape(-1)
     if not symmetric and zero_points.size:
-        zero_points.reshape(-1)[:] = _packed(zeros.T, bits).reshape(-1)
+        made, given = _packed(zeros.T, bits), zero_points.reshape(columns, -1)
+        # What no block uses of a column's last byte stays.
+        unused = (0xFF << bits * len(zeros) % 8 if bits * len(zeros) % 8 else 0) & 0xFF
+        made[:, -1] |= given[:, -1] & np.uint8(unused)
+        given[:] = made
 
 
 def quantize_matmul_2bits(packed: Array, weights: Array, scales: Array, zero_points: Array, block_size: int, columns: int, rows: int,

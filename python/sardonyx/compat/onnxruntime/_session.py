@@ -7,6 +7,7 @@ import datetime
 import functools
 import json
 import logging
+import numbers
 import os
 import pathlib
 import time
@@ -243,6 +244,8 @@ class Session:
             for name in output_names or ():
                 if name not in self._output_names:
                     raise error(InvalidArgument, f"Invalid output name:{name}") from found
+        for one in self._inputs_meta:
+            _refuse_keys(one.type, feeds.get(one.name), found)
         raise_running(found)
 
     def _require_inputs(self, given: list[str], cause: Exception | None = None) -> None:
@@ -384,6 +387,15 @@ def _opened(source: str | bytes, files: dict[str, bytes], **options: Any) -> Mod
         return Model(source, **{**options, "folder": name})
 
 
+def _refuse_keys(type_text: str, value: Any, cause: Exception) -> None:
+    """What onnxruntime raises for a map with keys of another type than the input's."""
+    if not isinstance(value, dict) or not type_text.startswith("map(int64,"):
+        return
+    for key in value:
+        if not isinstance(key, numbers.Integral):
+            raise RuntimeError(f"Unexpected key type  {type(key)}, it cannot be linked to C type int64_t") from cause
+
+
 def _real_folder(path: str | None) -> str:
     """Where a model lies that a link leads to, as in the cache of a model hub, whose links for weights lead there, too."""
     return os.path.dirname(os.path.realpath(path)) if path is not None and os.path.islink(path) else ""
@@ -438,7 +450,8 @@ class InferenceSession(Session):
         try:
             files: dict[str, Any] = {name: options._config[key] for name, key in _PACKED_FILES.items() if options._config.get(key)}
             model = _opened(self._model_path if self._model_path is not None else self._model_bytes or b"", options._files,
-                            folder=folder, libraries=libraries, warn=_log_warning, trusted_folder=_real_folder(self._model_path))
+                            folder=folder, libraries=libraries, warn=_log_warning, trusted_folder=_real_folder(self._model_path),
+                            load_external_data=not options._initializers)
             if options_from_model:
                 self._sess_options = options = read_options(model) or options
                 chosen = {**chosen, **{name: value for name, value in options._engine_options().items() if name in ("threads", "fuse")}}
