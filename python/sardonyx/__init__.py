@@ -11,6 +11,7 @@ from __future__ import annotations
 from . import _core
 from ._core import Value
 from ._curve import TrainingCurve
+from ._editor import ModelEditor
 from ._errors import (BadInputError, CancelledError, Error, InternalError, InvalidModelError, ModelWarning, OutOfMemoryError,
                       RunFailedError, UnreadableError, UnsupportedError)
 from ._fit import Checkpoint, EpochResult, FitProgress, FitResult, last_checkpoint
@@ -36,7 +37,7 @@ def optimizer_passes() -> list[tuple[str, str]]:
 __all__ = [
     "AttributeSignature", "BadInputError", "Body", "Cancel", "CancelledError", "CheckReport", "Checkpoint", "DeclaredValue",
     "Diagnostic", "Difference", "EpochResult", "Error", "Finding", "FitProgress", "FitResult", "InferContext", "Inference", "InferredName",
-    "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "LogMessage", "Lora", "Model", "ModelWarning", "Node", "Operator",
+    "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "LogMessage", "Lora", "Model", "ModelEditor", "ModelWarning", "Node", "Operator",
     "OperatorNode", "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile", "ProfiledStep", "RunFailedError", "Session",
     "SparseTensor", "Step", "TrainableReport", "TrainingCurve", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
     "ValueInfo", "check", "compare_packed", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline",

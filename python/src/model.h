@@ -106,6 +106,7 @@ void bind_sessions(nanobind::module_& module);
 void bind_inference(nanobind::module_& module);
 void bind_profiles(nanobind::module_& module);
 void bind_tools(nanobind::module_& module);
+void bind_editor(nanobind::module_& module);
 void bind_training(nanobind::module_& module);
 void bind_fit(nanobind::module_& module);
 void bind_trainable(nanobind::module_& module);

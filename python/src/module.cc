@@ -41,6 +41,7 @@ NB_MODULE(_core, module) {
   bind_sessions(module);
   bind_inference(module);
   bind_tools(module);
+  bind_editor(module);
   bind_training(module);
   bind_fit(module);
   bind_trainable(module);

@@ -202,6 +202,66 @@ def test_external_data_need_not_be_there(two, tmp_path):
         sardonyx.Session(tmp_path / "m.onnx")
 
 
+# --- editing ----------------------------------------------------------------------------------
+
+
+def test_what_a_model_says_is_changed(two):
+    editor = sardonyx.ModelEditor(two)
+    editor.set_ir_version(9).set_producer("maker", "1.2").set_domain("com.example").set_model_version(4).set_doc_string("says")
+    editor.set_metadata("a", "1").set_metadata("b", "ü").set_metadata("a", "2").remove_metadata("b").set_opset_import("", 22)
+    editor.set_graph_name("other")
+    made = editor.finish()
+    assert isinstance(made, onnx.ModelProto)
+    assert (made.ir_version, made.producer_name, made.producer_version, made.domain, made.model_version, made.doc_string) == (
+        9, "maker", "1.2", "com.example", 4, "says")
+    assert [(one.key, one.value) for one in made.metadata_props] == [("a", "2")]
+    assert {one.domain: one.version for one in made.opset_import}[""] == 22 and made.graph.name == "other"
+    assert two.graph.name == "two" and two.producer_name == ""
+
+
+def test_inputs_outputs_and_sizes_are_changed(two):
+    editor = sardonyx.ModelEditor(sardonyx.Model(two))
+    editor.set_dimension("x", 0, 2).set_dimension("y", 0, "n").add_output("t").set_denotation("x", "TENSOR").set_denotation("x", "DATA_BATCH", 0)
+    made = editor.finish()
+    assert isinstance(made, sardonyx.Model)
+    assert made.inputs == [("x", "float[2,3]")] and made.outputs == [("y", "float[n,3]"), ("t", "float[2,3]")]
+    proto = onnx.ModelProto.FromString(made.to_bytes())
+    assert proto.graph.input[0].type.denotation == "TENSOR"
+    assert proto.graph.input[0].type.tensor_type.shape.dim[0].denotation == "DATA_BATCH"
+    editor.set_dimension("x", 0, None).set_type("y", "float[?,3]").remove_output("t").add_input("w", "float[3]")
+    again = editor.finish()
+    assert again.inputs == [("x", "float[?,3]"), ("w", "float[3]")] and again.outputs == [("y", "float[?,3]")]
+    assert len(made.outputs) == 2
+    assert editor.remove_input("w").finish().inputs == [("x", "float[?,3]")]
+
+
+@FORMS
+def test_initializers_are_changed(two, tmp_path, form):
+    array = np.array([1, 1, 1], np.float32)
+    editor = sardonyx.ModelEditor(forms(two, tmp_path)[form])
+    assert editor.has_initializer("w") and not editor.has_initializer("v")
+    made = editor.replace_initializer("w", array).add_initializer("v", [1, 2]).finish()
+    array[:] = 9
+    assert type(made) is {"message": onnx.ModelProto, "bytes": bytes}.get(form, sardonyx.Model)
+    held = sardonyx.Model(made)
+    assert held.initializers["w"].tolist() == [1, 1, 1] and held.initializers["v"].tolist() == [1, 2]
+    np.testing.assert_array_equal(sardonyx.Session(made).run({"x": X})["y"], X)
+    assert not sardonyx.ModelEditor(made).remove_initializer("v").has_initializer("v")
+
+
+def test_editing_that_can_not_be(two):
+    editor = sardonyx.ModelEditor(two)
+    for change in (lambda: editor.set_dimension("none", 0, 1), lambda: editor.set_dimension("x", 5, 1), lambda: editor.set_type("x", "flaot[3]"),
+                   lambda: editor.add_output("none"), lambda: editor.remove_initializer("w"), lambda: editor.remove_input("x"),
+                   lambda: editor.replace_initializer("none", X), lambda: editor.set_opset_import("", 0),
+                   lambda: editor.remove_metadata("none")):
+        with pytest.raises(sardonyx.BadInputError):
+            change()
+    with pytest.raises(TypeError):
+        editor.set_dimension("x", 0, 1.5)
+    assert editor.finish() == two
+
+
 # --- operators --------------------------------------------------------------------------------
 
 
