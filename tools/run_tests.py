@@ -24,6 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = ("cpp", "conformance", "python", "sanitize")
 SANITIZE_WITHIN = 50 * 60  # seconds from the begin of continuous integration, which has ninety minutes
 SANITIZED = ("base", "kernels", "ir", "wire", "schema", "check", "infer", "ops", "lower", "passes", "session")
+# Of tests/python/package, those that stay inside the process.
+SANITIZED_BINDINGS = ("session", "tools", "operators", "packed", "training_models", "onnxruntime_interface")
 
 
 @dataclasses.dataclass
@@ -128,8 +130,9 @@ def sanitize_suite(options: argparse.Namespace) -> Result:
                               "build there would not be time for this suite")])
     build = ROOT / "build" / "asan"
     tests = [name for name in SANITIZED if list((ROOT / "tests" / name).glob("*.cc"))]
+    bindings = ["sardonyx_python"] if options.python is not None else []
     code = run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target"]
-               + [f"test_{name}" for name in tests] + ["graph_runner"], log=build / "build.log")
+               + [f"test_{name}" for name in tests] + ["graph_runner", *bindings], log=build / "build.log")
     if code:
         return Result(failures=["sanitize: the build failed"])
     watched = {"UBSAN_OPTIONS": "print_stacktrace=1", "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
@@ -151,7 +154,8 @@ def sanitize_suite(options: argparse.Namespace) -> Result:
         running = [*(pool.submit(watch_half, "session", half) for half in range(2)),
                    pool.submit(watch, "kernels"), pool.submit(watch_baseline),
                    *(pool.submit(watch, name) for name in tests if name not in ("kernels", "session")),
-                   pool.submit(watched_graphs, options, build / "bin" / "graph_runner")]
+                   pool.submit(watched_graphs, options, build / "bin" / "graph_runner"),
+                   pool.submit(watched_bindings, options, build)]
         for one in running:
             result.add(one.result())
     return result
@@ -165,6 +169,23 @@ def watched_graphs(options: argparse.Namespace, runner: pathlib.Path) -> Result:
     code = run([options.python, str(ROOT / "tests" / "python" / "random_graphs.py"), str(runner), "--alone", "--seed", "5001",
                 "--count", "60"], log=log)
     return Result(failures=[f"sanitize random graphs: see {log}"]) if code else Result(passed=1)
+
+
+def watched_bindings(options: argparse.Namespace, build: pathlib.Path) -> Result:
+    """The Python package. Python itself is not watched: the sanitizer is loaded before it, and what it keeps at its end is no leak."""
+    if options.python is None:
+        return Result(skips=[("sanitize bindings", "its packages could not be installed")])
+    libraries = [subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+                 for name in ("libasan.so", "libstdc++.so")]
+    # Freed memory that is kept aside counts as memory that grows.
+    environment = dict(os.environ, LD_PRELOAD=" ".join(libraries), SARDONYX_PACKAGE=str(build / "python"),
+                       ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1", UBSAN_OPTIONS="print_stacktrace=1")
+    report = build / "test-reports" / "sanitize-bindings.xml"
+    report.unlink(missing_ok=True)
+    run([options.python, "-m", "pytest", "-q", "--disable-warnings", "-k", "not nothing_grows and not the_program", f"--junitxml={report}",
+         *(f"tests/python/package/test_{name}.py" for name in SANITIZED_BINDINGS)], cwd=ROOT, env=environment,
+        log=report.with_suffix(".log"))
+    return pytest_result("sanitize bindings", report)
 
 
 # --- conformance ------------------------------------------------------------------------------
@@ -272,11 +293,15 @@ def python_suite(options: argparse.Namespace) -> Result:
     # Fixtures are made once a file: the tests of a file stay together.
     run([options.python, "-m", "pytest", "-q", "-rs", "--disable-warnings", f"--numprocesses={os.cpu_count()}", "--dist=loadfile",
          f"--junitxml={report}", "tests"], cwd=ROOT, env=environment)
+    return pytest_result("python", report)
+
+
+def pytest_result(prefix: str, report: pathlib.Path) -> Result:
     if not report.exists():
-        return Result(failures=["python: pytest stopped before its end"])
+        return Result(failures=[f"{prefix}: pytest stopped before its end"])
     result = Result()
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        name = f"python {case.get('classname')}.{case.get('name')}"
+        name = f"{prefix} {case.get('classname')}.{case.get('name')}"
         skipped = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
             result.failures.append(name)
@@ -285,7 +310,7 @@ def python_suite(options: argparse.Namespace) -> Result:
         else:
             result.passed += 1
     if not result.passed and not result.failures:
-        result.failures.append("python: no test was found")
+        result.failures.append(f"{prefix}: no test was found")
     return result
 
 
