@@ -98,11 +98,7 @@ def table(outcomes: own_tests.Outcomes) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", help=f"of: {', '.join(FILES)}; default: all these")
-    parser.add_argument("-k", help="only tests whose names match, as pytest's -k")
-    parser.add_argument("--theirs", action="store_true", help="run them on onnx's own functions instead")
-    parser.add_argument("--fetch", action="store_true", help="only fetch the archive")
-    parser.add_argument("--failures", action="store_true", help="list every failure with its text, those that are expected too")
-    parser.add_argument("--write-docs", action="store_true")
+    own_tests.arguments(parser)
     options = parser.parse_args()
     if options.fetch:
         print(fetched(version()))
@@ -112,19 +108,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no file {unknown[0]!r} among those that are run")
     outcomes = run(names, ["-k", options.k] if options.k else [], options.theirs)
-    whole = not options.files and not options.k
-    if options.failures:
-        print(own_tests.failures(outcomes))
-    print(own_tests.summary(outcomes))
-    if options.theirs:
-        return
-    wrong = DEVIATIONS.judged(outcomes, whole)
-    print("\n".join(wrong))
-    if options.write_docs:
-        if not whole:
-            parser.error("--write-docs takes all files")
-        own_tests.write_table("tools/onnx_own_tests.py", table(outcomes))
-    sys.exit(1 if wrong else 0)
+    own_tests.finish(options, outcomes, DEVIATIONS, "tools/onnx_own_tests.py", table(outcomes))
 
 
 if __name__ == "__main__":

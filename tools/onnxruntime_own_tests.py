@@ -8,8 +8,9 @@
 
 Debian's source archive of the release in its stable edition comes from the mirror that apt uses, once, into .cache/. Its test files run
 unchanged in an environment of their own, with the packages of their time, whose pure Python parts they use; `import onnxruntime` finds
-Sardonyx. The archive is without binary files: tools/onnxruntime_test_models.py makes the models. tests/python/onnxruntime_deviations.txt has each test that does not pass, with the
-reason: a failure that is not listed is an error, and so is a listed test that passes.
+Sardonyx. The archive is without binary files: tools/onnxruntime_test_models.py makes the models.
+tests/python/onnxruntime_deviations.txt has each test that does not pass, with the reason: a failure that is not listed is an error, and
+so is a listed test that passes.
 """
 
 from __future__ import annotations
@@ -101,11 +102,7 @@ def table(outcomes: own_tests.Outcomes) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", help="the ends of names of files; default: all")
-    parser.add_argument("-k", help="only tests whose names match, as pytest's -k")
-    parser.add_argument("--theirs", action="store_true", help="run them on onnxruntime itself instead")
-    parser.add_argument("--fetch", action="store_true", help="only fetch the archive")
-    parser.add_argument("--failures", action="store_true", help="list every failure with its text, those that are expected too")
-    parser.add_argument("--write-docs", action="store_true")
+    own_tests.arguments(parser)
     options = parser.parse_args()
     if options.fetch:
         print(fetched())
@@ -113,20 +110,8 @@ def main() -> None:
     names = [name for name in FILES if any(name.removesuffix("/*").endswith(end) for end in options.files)] if options.files else list(FILES)
     if not names:
         parser.error(f"there is no file {options.files[0]!r} among those that are run")
-    whole = not options.files and not options.k
-    if options.write_docs and not whole:
-        parser.error("--write-docs takes all files")
     outcomes = run(names, ["-k", options.k] if options.k else [], options.theirs)
-    if options.failures:
-        print(own_tests.failures(outcomes))
-    print(own_tests.summary(outcomes))
-    if options.theirs:
-        return
-    wrong = DEVIATIONS.judged(outcomes, whole)
-    print("\n".join(wrong))
-    if options.write_docs:
-        own_tests.write_table("tools/onnxruntime_own_tests.py", table(outcomes))
-    sys.exit(1 if wrong else 0)
+    own_tests.finish(options, outcomes, DEVIATIONS, "tools/onnxruntime_own_tests.py", table(outcomes))
 
 
 if __name__ == "__main__":

@@ -144,13 +144,12 @@ def sparse():
 
 
 def write(folder: pathlib.Path) -> None:
-    """Writes each into the folder, unless it is there."""
+    """Writes all of them into the folder."""
     for family in (arithmetic, sizes_and_settings, weights_in_files, sequences, classic, sparse):
         for name, made in family():
             path = folder / f"{name}.onnx"
             path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists():
-                onnx.save(made, path)
+            onnx.save(made, path)
     outside = folder / "model_with_orig_ext_data.onnx"
     matrix = np.random.default_rng(1).random((4, 20), dtype=np.float32)
     onnx.save(model([node("MatMul", ["X", "W"], ["Y"])], [tensor("X", FLOAT, [1, 4])], [tensor("Y", FLOAT, [1, 20])], [weight("W", matrix)]),

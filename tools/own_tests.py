@@ -7,6 +7,7 @@ sardonyx.compat.onnx; empty: the package itself) and writes each test's outcome 
 
 from __future__ import annotations
 
+import argparse
 import collections
 import fnmatch
 import hashlib
@@ -17,6 +18,7 @@ import pathlib
 import subprocess
 import sys
 import tarfile
+from typing import NoReturn
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
@@ -157,6 +159,32 @@ def table(rows: list[tuple[str, str, Outcomes]]) -> str:
         lines.append(f"| {name} | {what} | {counts['passed']} | {counts['failed']} | {counts['skipped']} |")
     lines.append(f"| all | | {whole['passed']} | {whole['failed']} | {whole['skipped']} |")
     return "\n".join(lines)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that the tools have in common."""
+    parser.add_argument("-k", help="only tests whose names match, as pytest's -k")
+    parser.add_argument("--theirs", action="store_true", help="run them on the package's own functions instead")
+    parser.add_argument("--fetch", action="store_true", help="only fetch the archive")
+    parser.add_argument("--failures", action="store_true", help="list every failure with its text, those that are expected too")
+    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/python.md; takes all files")
+
+
+def finish(options: argparse.Namespace, outcomes: Outcomes, deviations: Deviations, tool: str, made_table: str) -> NoReturn:
+    """Prints what came out, and ends the process: with 1 where it is not as the deviations say."""
+    whole = not options.files and not options.k
+    if options.failures:
+        print(failures(outcomes))
+    print(summary(outcomes))
+    if options.theirs:
+        sys.exit(0)
+    wrong = deviations.judged(outcomes, whole)
+    print("\n".join(wrong))
+    if options.write_docs:
+        if not whole:
+            sys.exit("--write-docs takes all files")
+        write_table(tool, made_table)
+    sys.exit(1 if wrong else 0)
 
 
 def write_table(tool: str, text: str) -> None:

@@ -76,23 +76,11 @@ void Optimize(const Rule& rule, const OptimizerData<T>& data, int64_t n) {
   if constexpr (has_h) hn::BlendedStore(h, some, d, data.new_h + i);
 }
 
-void MomentumFloat(const MomentumRule& rule, const OptimizerData<float>& data, int64_t n) {
-  Optimize(rule, data, n);
+void OptimizeFloat(const OptimizerRule& rule, const OptimizerData<float>& data, int64_t n) {
+  std::visit([&](const auto& one) HWY_ATTR { Optimize(one, data, n); }, rule);
 }
-void MomentumDouble(const MomentumRule& rule, const OptimizerData<double>& data, int64_t n) {
-  Optimize(rule, data, n);
-}
-void AdagradFloat(const AdagradRule& rule, const OptimizerData<float>& data, int64_t n) {
-  Optimize(rule, data, n);
-}
-void AdagradDouble(const AdagradRule& rule, const OptimizerData<double>& data, int64_t n) {
-  Optimize(rule, data, n);
-}
-void AdamFloat(const AdamRule& rule, const OptimizerData<float>& data, int64_t n) {
-  Optimize(rule, data, n);
-}
-void AdamDouble(const AdamRule& rule, const OptimizerData<double>& data, int64_t n) {
-  Optimize(rule, data, n);
+void OptimizeDouble(const OptimizerRule& rule, const OptimizerData<double>& data, int64_t n) {
+  std::visit([&](const auto& one) HWY_ATTR { Optimize(one, data, n); }, rule);
 }
 
 }  // namespace
@@ -104,12 +92,8 @@ HWY_AFTER_NAMESPACE();
 namespace sardonyx::kernels {
 namespace {
 
-HWY_EXPORT(MomentumFloat);
-HWY_EXPORT(MomentumDouble);
-HWY_EXPORT(AdagradFloat);
-HWY_EXPORT(AdagradDouble);
-HWY_EXPORT(AdamFloat);
-HWY_EXPORT(AdamDouble);
+HWY_EXPORT(OptimizeFloat);
+HWY_EXPORT(OptimizeDouble);
 
 constexpr int64_t grain = 1 << 14;
 constexpr int64_t block = 1 << 10;
@@ -138,39 +122,16 @@ void by_blocks(const OptimizerData<T>& data, int64_t n, ThreadPool& pool, Kernel
 
 }  // namespace
 
-void optimize(const MomentumRule& rule, const OptimizerData<float>& data, int64_t n,
+void optimize(const OptimizerRule& rule, const OptimizerData<float>& data, int64_t n,
               ThreadPool& pool) {
   by_blocks(data, n, pool, [&](const auto& part, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MomentumFloat)(rule, part, count);
+    HWY_DYNAMIC_DISPATCH(OptimizeFloat)(rule, part, count);
   });
 }
-void optimize(const MomentumRule& rule, const OptimizerData<double>& data, int64_t n,
+void optimize(const OptimizerRule& rule, const OptimizerData<double>& data, int64_t n,
               ThreadPool& pool) {
   by_blocks(data, n, pool, [&](const auto& part, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(MomentumDouble)(rule, part, count);
-  });
-}
-void optimize(const AdagradRule& rule, const OptimizerData<float>& data, int64_t n,
-              ThreadPool& pool) {
-  by_blocks(data, n, pool, [&](const auto& part, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(AdagradFloat)(rule, part, count);
-  });
-}
-void optimize(const AdagradRule& rule, const OptimizerData<double>& data, int64_t n,
-              ThreadPool& pool) {
-  by_blocks(data, n, pool, [&](const auto& part, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(AdagradDouble)(rule, part, count);
-  });
-}
-void optimize(const AdamRule& rule, const OptimizerData<float>& data, int64_t n, ThreadPool& pool) {
-  by_blocks(data, n, pool, [&](const auto& part, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(AdamFloat)(rule, part, count);
-  });
-}
-void optimize(const AdamRule& rule, const OptimizerData<double>& data, int64_t n,
-              ThreadPool& pool) {
-  by_blocks(data, n, pool, [&](const auto& part, int64_t count) {
-    HWY_DYNAMIC_DISPATCH(AdamDouble)(rule, part, count);
+    HWY_DYNAMIC_DISPATCH(OptimizeDouble)(rule, part, count);
   });
 }
 

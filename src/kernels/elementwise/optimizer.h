@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 
 #include "base/thread_pool.h"
 
@@ -40,16 +41,12 @@ struct AdamRule {
   double alpha = 0, beta = 0, epsilon = 0;
 };
 
+using OptimizerRule = std::variant<MomentumRule, AdagradRule, AdamRule>;
+
 // The arithmetic is fused (a product and a sum are rounded once) where the processor can.
-void optimize(const MomentumRule& rule, const OptimizerData<float>& data, int64_t n,
+void optimize(const OptimizerRule& rule, const OptimizerData<float>& data, int64_t n,
               ThreadPool& pool);
-void optimize(const MomentumRule& rule, const OptimizerData<double>& data, int64_t n,
+void optimize(const OptimizerRule& rule, const OptimizerData<double>& data, int64_t n,
               ThreadPool& pool);
-void optimize(const AdagradRule& rule, const OptimizerData<float>& data, int64_t n,
-              ThreadPool& pool);
-void optimize(const AdagradRule& rule, const OptimizerData<double>& data, int64_t n,
-              ThreadPool& pool);
-void optimize(const AdamRule& rule, const OptimizerData<float>& data, int64_t n, ThreadPool& pool);
-void optimize(const AdamRule& rule, const OptimizerData<double>& data, int64_t n, ThreadPool& pool);
 
 }  // namespace sardonyx::kernels

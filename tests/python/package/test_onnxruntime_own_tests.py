@@ -22,8 +22,8 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_all_is_as_the_list_of_deviations_says():
-    if sys.version_info[:2] != (3, 11):
-        pytest.skip("the packages that the tests were written beside are for other versions of Python")
+    if not (3, 10) <= sys.version_info[:2] <= (3, 13):
+        pytest.skip("onnxruntime 1.21, whose pure Python parts the tests use, is for Python 3.10 to 3.13")
     fetched = run("--fetch")
     if fetched.returncode != 0:
         pytest.skip(f"the source archive cannot be reached: {fetched.stderr.strip().splitlines()[-1]}")

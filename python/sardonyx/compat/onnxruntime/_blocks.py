@@ -55,8 +55,8 @@ def _by_column(bits: int, packed: Array, weights: Array, scales: Array, zero_poi
     if not symmetric and zero_points.size:
         made, given = _packed(zeros.T, bits), zero_points.reshape(columns, -1)
         # What no block uses of a column's last byte stays.
-        unused = (0xFF << bits * len(zeros) % 8 if bits * len(zeros) % 8 else 0) & 0xFF
-        made[:, -1] |= given[:, -1] & np.uint8(unused)
+        used = bits * len(zeros) % 8 or 8
+        made[:, -1] |= given[:, -1] & np.uint8(0xFF << used & 0xFF)
         given[:] = made
 
 
