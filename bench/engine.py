@@ -153,7 +153,7 @@ class Engine:
 
     def beside(self, model: pathlib.Path, feeds: pathlib.Path, threads: int) -> tuple[float, float]:
         names = ["sardonyx", "onnxruntime"]
-        with run.Process([run.driver(self.options.program), *run.engine_words(names)]) as process, \
+        with run.Process([*run.driver(self.options.program), *run.engine_words(names)]) as process, \
                 tempfile.TemporaryDirectory() as folder:
             engines = {name: run.Guest(process, name) for name in names}
             for engine in engines.values():

@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 
+import avx2
 import build_models
 import report
 import values
@@ -28,7 +29,9 @@ import zoo
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "build" / "bench-peers"  # what tools/requirements-bench.txt names, installed by ./dev bench
 NAMES = {"sardonyx": "Sardonyx", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+PROCESSORS = {"": "this machine's", "avx2": "AVX2 alone, as most desktop processors have it (bench/avx2.py)"}
 ENVIRONMENT = dict(os.environ, ORT_DISABLE_TELEMETRY="1")
+chosen_processor = ""  # pretend() sets it
 
 
 class EngineError(Exception):
@@ -88,7 +91,21 @@ def library(name: str) -> pathlib.Path | None:
     else:
         spec = importlib.util.find_spec("onnxruntime")  # not imported: that would run it
         found = sorted(pathlib.Path(spec.origin).parent.glob("capi/libonnxruntime.so.*")) if spec else []
+    if found and with_avx2_alone():
+        return avx2.counterpart(found[0], PEERS.with_name("bench-avx2"))
     return found[0] if found else None
+
+
+def pretend(processor: str) -> None:
+    """From now on all engines find this processor."""
+    global chosen_processor
+    chosen_processor = processor
+    if with_avx2_alone():
+        ENVIRONMENT.update(avx2.ENVIRONMENT)
+
+
+def with_avx2_alone() -> bool:
+    return chosen_processor == "avx2"
 
 
 def engine_words(names: list[str]) -> list[str]:
@@ -96,13 +113,14 @@ def engine_words(names: list[str]) -> list[str]:
     return [name if name == "sardonyx" else f"{name}={library(name)}" for name in names if name == "sardonyx" or library(name)]
 
 
-def driver(program: str) -> str:
-    return str(pathlib.Path(program).with_name("bench_driver"))
+def driver(program: str) -> list[str]:
+    """The command, to which words of engines are added."""
+    return [str(pathlib.Path(program).with_name("bench_driver")), *(["--avx2"] if with_avx2_alone() else [])]
 
 
 def commands(program: str) -> dict[str, list[str]]:
     """A process for each engine."""
-    return {word.split("=")[0]: [driver(program), word] for word in engine_words(list(NAMES))}
+    return {word.split("=")[0]: [*driver(program), word] for word in engine_words(list(NAMES))}
 
 
 def versions(program: str) -> dict[str, str]:
@@ -114,7 +132,7 @@ def versions(program: str) -> dict[str, str]:
 
 
 def probe(program: str) -> dict:
-    result = subprocess.run([program, "bench", "--probe", "--json"], capture_output=True, text=True)
+    result = subprocess.run([program, "bench", "--probe", "--json"], capture_output=True, text=True, env=ENVIRONMENT)
     if result.returncode:
         sys.exit(f"bench: the probe of the machine's peak failed: {result.stderr.strip()}")
     return json.loads(result.stdout)
@@ -229,7 +247,7 @@ def measure(name: str, known: dict, threads: int, peak: dict, options: argparse.
             return row
     models = {engine: model for engine, model in models.items() if "error" not in cold[engine]}
     try:
-        with Process([driver(options.program), *engine_words(list(models))]) as process, tempfile.TemporaryDirectory() as folder:
+        with Process([*driver(options.program), *engine_words(list(models))]) as process, tempfile.TemporaryDirectory() as folder:
             for engine, model in models.items():
                 Guest(process, engine).ask("load", model, threads)
                 Guest(process, engine).ask("inputs", model.with_suffix(".npz"))
@@ -314,6 +332,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--write-models", action="store_true", help="put the table of families into docs/models.md")
     parser.add_argument("--seconds", type=float, default=3.0, help="to spend on taking turns, per row (default 3)")
     parser.add_argument("--loads", type=int, default=3, help="processes started per row and engine (default 3)")
+    parser.add_argument("--processor", default="", choices=PROCESSORS, metavar="avx2",
+                        help="have all engines find " + PROCESSORS["avx2"])
     parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
     parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models",
                         help="where the models are built")
@@ -332,6 +352,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = parse_arguments()
+    pretend(options.processor)
     known = build_models.build_all(options.models, options.models_folder)
     peak = probe(options.program)
     rows = measure_all(known, peak, options)

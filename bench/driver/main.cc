@@ -1,7 +1,8 @@
 // Runs models on Sardonyx and its peers in one process, without Python in what is timed.
 //
-//   bench_driver sardonyx onnxruntime=libonnxruntime.so openvino=libopenvino_c.so
+//   bench_driver [--avx2] sardonyx onnxruntime=libonnxruntime.so openvino=libopenvino_c.so
 //
+// --avx2: libraries from bench/avx2.py find a processor with AVX2 alone.
 // Reads commands from standard input, one a line, and answers each with one line of JSON. ENGINE is
 // "@sardonyx", "@onnxruntime" or "@openvino"; without it, the first one is meant.
 //
@@ -33,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "avx2.h"
 #include "engine.h"
 #include "sardonyx/outputs.h"
 
@@ -188,7 +190,12 @@ class Driver {
 
 int serve(int count, char** words) {
   Driver driver;
-  for (int i = 1; i < count; ++i) driver.add(words[i]);
+  for (int i = 1; i < count; ++i) {
+    if (words[i] == std::string_view("--avx2"))
+      answer_for_avx2();
+    else
+      driver.add(words[i]);
+  }
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "quit") break;
     json answer;

@@ -63,7 +63,7 @@ def driven(sardonyx):
     """bench_driver with Sardonyx and ONNX Runtime."""
     import run
 
-    with run.Process([run.driver(sardonyx.path), *run.engine_words(["sardonyx", "onnxruntime"])]) as process:
+    with run.Process([*run.driver(sardonyx.path), *run.engine_words(["sardonyx", "onnxruntime"])]) as process:
         yield process
 
 
@@ -122,7 +122,7 @@ def test_a_driver_without_its_library_says_so(sardonyx):
     import run
 
     for word in ("onnxruntime=/missing.so", "openvino=/missing.so", "nobody"):
-        result = subprocess.run([run.driver(sardonyx.path), word], input="", capture_output=True, text=True, timeout=60)
+        result = subprocess.run([*run.driver(sardonyx.path), word], input="", capture_output=True, text=True, timeout=60)
         assert result.returncode == 1 and result.stderr.startswith("bench_driver: ")
 
 
@@ -132,7 +132,7 @@ def test_openvino_computes_the_same(sardonyx, tmp_path):
     if not run.library("openvino"):
         pytest.skip("build/bench-peers is not there: `./dev bench` fetches OpenVINO")
     engines = {}
-    with run.Process([run.driver(sardonyx.path), *run.engine_words(["sardonyx", "openvino"])]) as process:
+    with run.Process([*run.driver(sardonyx.path), *run.engine_words(["sardonyx", "openvino"])]) as process:
         np.savez(tmp_path / "x.npz", image=np.random.default_rng(0).random((2, 1, 16, 16), np.float32))
         for name in ("sardonyx", "openvino"):
             engines[name] = run.Guest(process, name)

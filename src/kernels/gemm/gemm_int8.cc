@@ -93,13 +93,234 @@ void QuadPanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, c
   }
 }
 
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+// Many rows. The instruction that multiplies bytes adds two products in 16 bits, where they may not
+// fit: it takes the groups of terms whose signed operands are small enough, as most are. Operands
+// of the others are widened to pairs of 16 bits, terms 0 and 2 of a group apart from 1 and 3.
+constexpr int64_t wide_rows = 128, wide_groups = 64;  // at a time
+constexpr int64_t wide_row = 3 * wide_groups;        // as bytes; terms 0 and 2; 1 and 3
+constexpr int tile_rows = 6;                         // by two vectors: all registers of AVX2
+using WideTag = hn::CappedTag<int32_t, byte_panel_columns / 2>;
+using WideVec = hn::Vec<WideTag>;
+using PairTag = hn::Repartition<int16_t, WideTag>;
+using PairVec = hn::Vec<PairTag>;
+
+// Of unsigned and signed bytes: a[2i] * b[2i] + a[2i+1] * b[2i+1], which must fit.
+HWY_INLINE PairVec AddNeighbours(WideVec a, WideVec b) {
+#if HWY_TARGET == HWY_AVX3
+  return PairVec{_mm512_maddubs_epi16(a.raw, b.raw)};
+#else
+  return PairVec{_mm256_maddubs_epi16(a.raw, b.raw)};
+#endif
+}
+
+template <bool is_signed>
+HWY_INLINE void Widen(WideVec bytes, WideVec& even, WideVec& odd) {
+  const WideTag d;
+  const std::conditional_t<is_signed, PairTag, hn::RebindToUnsigned<PairTag>> d16;
+  const auto pairs = hn::BitCast(d16, bytes);
+  if constexpr (is_signed) {
+    even = hn::BitCast(d, hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)));
+  } else {
+    even = hn::BitCast(d, hn::And(pairs, hn::Set(d16, 0xff)));
+  }
+  odd = hn::BitCast(d, hn::ShiftRight<8>(pairs));
+}
+
+// A row as it is used: wide_row.
+template <bool is_signed>
+HWY_INLINE void WidenRow(const uint8_t* row, int64_t groups, int32_t* out) {
+  const WideTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto put = [&](WideVec bytes, int64_t q) HWY_ATTR {
+    WideVec even, odd;
+    Widen<is_signed>(bytes, even, odd);
+    hn::Store(bytes, d, out + q);
+    hn::Store(even, d, out + wide_groups + q);
+    hn::Store(odd, d, out + 2 * wide_groups + q);
+  };
+  int64_t q = 0;
+  for (; q + lanes <= groups; q += lanes)
+    put(hn::LoadU(d, reinterpret_cast<const int32_t*>(row + 4 * q)), q);
+  if (q == groups) return;
+  HWY_ALIGN int32_t rest[hn::MaxLanes(d)] = {};
+  std::memcpy(rest, row + 4 * q, static_cast<size_t>(4 * (groups - q)));
+  put(hn::Load(d, rest), q);
+}
+
+// Two vectors of columns of some groups of a panel: which groups are taken as bytes, where they
+// lie, and which as pairs, which stand here.
+struct WideColumns {
+  void clear() { bytes = pairs = 0; }
+  // The next group.
+  template <bool is_signed>
+  HWY_INLINE void add(const int32_t* group, int64_t q) {
+    const WideTag d;
+    const bool passes =
+        !is_signed || MayPass(hn::LoadU(d, group), hn::LoadU(d, group + hn::Lanes(d)));
+    // Written to both lists, of which one moves on: a branch would be guessed wrongly.
+    byte_groups[bytes] = pair_groups[pairs] = static_cast<uint8_t>(q);
+    bytes += !passes, pairs += passes;
+  }
+  // Once all groups are there. Those of a panel lie byte_panel_columns apart.
+  template <bool is_signed>
+  HWY_INLINE void widen(const int32_t* panel) {
+    const WideTag d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    int32_t* to = values;
+    for (int64_t i = 0; i < pairs; ++i, to += 4 * lanes) {
+      const int32_t* group = panel + pair_groups[i] * byte_panel_columns;
+      for (int64_t v = 0; v < 2; ++v) {
+        WideVec even, odd;
+        Widen<is_signed>(hn::LoadU(d, group + v * lanes), even, odd);
+        hn::Store(even, d, to + v * lanes);
+        hn::Store(odd, d, to + (2 + v) * lanes);
+      }
+    }
+  }
+
+  // Whether 255 times two neighbours together may pass 16 bits: they have one sign and their sum is
+  // beyond 128.
+  static HWY_INLINE bool MayPass(WideVec a, WideVec b) {
+    const PairTag d16;
+    const auto ones = hn::BitCast(WideTag(), hn::Set(hn::Repartition<uint8_t, WideTag>(), 1));
+    const auto most = hn::Max(hn::Abs(AddNeighbours(ones, a)), hn::Abs(AddNeighbours(ones, b)));
+    return !hn::AllTrue(d16, hn::Lt(most, hn::Set(d16, 129)));
+  }
+
+  HWY_ALIGN int32_t values[wide_groups * 4 * hn::MaxLanes(WideTag())];
+  uint8_t byte_groups[wide_groups + 1], pair_groups[wide_groups + 1];
+  int64_t bytes = 0, pairs = 0;
+};
+
+// Row after row: left to itself the compiler begins all of them, and keeps sums in memory for that.
+HWY_INLINE void RowIsDone(WideVec& a, WideVec& b) { asm volatile("" : "+v"(a.raw), "+v"(b.raw)); }
+
+template <int rows>
+HWY_INLINE void AddBytes(const int32_t* a, const int32_t* columns, PairVec ones,
+                         WideVec (&sums)[rows][2]) {
+  const WideTag d;
+  auto unused = hn::Zero(d);
+  const auto b0 = hn::LoadU(d, columns), b1 = hn::LoadU(d, columns + hn::Lanes(d));
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+    const auto x = hn::Set(d, a[r * wide_row]);
+    sums[r][0] = hn::ReorderWidenMulAccumulate(d, AddNeighbours(x, b0), ones, sums[r][0], unused);
+    sums[r][1] = hn::ReorderWidenMulAccumulate(d, AddNeighbours(x, b1), ones, sums[r][1], unused);
+    RowIsDone(sums[r][0], sums[r][1]);
+  }
+}
+
+template <int rows>
+HWY_INLINE void AddPairs(const int32_t* a, const int32_t* columns, WideVec (&sums)[rows][2]) {
+  const WideTag d;
+  const PairTag d16;
+  auto unused = hn::Zero(d);
+  const auto b0 = hn::BitCast(d16, hn::Load(d, columns)),
+             b1 = hn::BitCast(d16, hn::Load(d, columns + hn::Lanes(d)));
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+    const auto x = hn::BitCast(d16, hn::Set(d, a[r * wide_row]));
+    sums[r][0] = hn::ReorderWidenMulAccumulate(d, x, b0, sums[r][0], unused);
+    sums[r][1] = hn::ReorderWidenMulAccumulate(d, x, b1, sums[r][1], unused);
+    RowIsDone(sums[r][0], sums[r][1]);
+  }
+}
+
+template <int rows>
+HWY_INLINE void WideTile(const int32_t* a, const int32_t* panel, const WideColumns& b, bool adds,
+                         int32_t* to) {
+  const WideTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  WideVec sums[rows][2];
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v)
+      sums[r][v] = adds ? hn::LoadU(d, to + r * byte_panel_columns + v * lanes) : hn::Zero(d);
+  }
+  const auto ones = hn::Set(PairTag(), 1);
+#pragma GCC unroll 1
+  for (int64_t i = 0; i < b.bytes; ++i)
+    AddBytes<rows>(a + b.byte_groups[i], panel + b.byte_groups[i] * byte_panel_columns, ones, sums);
+#pragma GCC unroll 1
+  for (int64_t i = 0; i < b.pairs; ++i) {
+    const int32_t* at = a + wide_groups + b.pair_groups[i];
+    AddPairs<rows>(at, b.values + i * 4 * lanes, sums);
+    AddPairs<rows>(at + wide_groups, b.values + (i * 4 + 2) * lanes, sums);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) hn::StoreU(sums[r][v], d, to + r * byte_panel_columns + v * lanes);
+  }
+}
+
+// The rows that whole tiles leave.
+template <int rows>
+void LastWideTile(int64_t count, const int32_t* a, const int32_t* panel, const WideColumns& b,
+                  bool adds, int32_t* to) {
+  if constexpr (rows > 0) {
+    if (count == rows) return WideTile<rows>(a, panel, b, adds, to);
+    LastWideTile<rows - 1>(count, a, panel, b, adds, to);
+  }
+}
+
+// At most wide_rows rows.
+template <bool panel_signed>
+void WidePanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, const int32_t* panel,
+               int64_t columns, int32_t* sums) {
+  const int64_t step = 2 * static_cast<int64_t>(hn::Lanes(WideTag()));
+  const int64_t used = (columns + step - 1) / step;
+  HWY_ALIGN int32_t wide_a[wide_rows * wide_row];
+  WideColumns strips[byte_panel_columns / 2 / hn::MaxLanes(WideTag())];
+  for (int64_t q = 0; q < groups; q += wide_groups, panel += wide_groups * byte_panel_columns) {
+    const int64_t some = std::min(wide_groups, groups - q);
+    for (int64_t r = 0; r < rows; ++r)
+      WidenRow<!panel_signed>(a + r * stride + 4 * q, some, wide_a + r * wide_row);
+    for (WideColumns& strip : strips) strip.clear();
+    for (int64_t group = 0; group < some; ++group) {
+      for (int64_t s = 0; s < used; ++s)
+        strips[s].add<panel_signed>(panel + group * byte_panel_columns + s * step, group);
+    }
+    for (int64_t s = 0; s < used; ++s) {
+      const int32_t* const strip = panel + s * step;
+      strips[s].widen<panel_signed>(strip);
+      int32_t* const to = sums + s * step;
+      int64_t i = 0;
+      for (; i + tile_rows <= rows; i += tile_rows) {
+        WideTile<tile_rows>(wide_a + i * wide_row, strip, strips[s], q > 0,
+                            to + i * byte_panel_columns);
+      }
+      LastWideTile<tile_rows - 1>(rows - i, wide_a + i * wide_row, strip, strips[s], q > 0,
+                                  to + i * byte_panel_columns);
+    }
+  }
+}
+#endif
+
+template <bool panel_signed>
+void Panel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, const uint8_t* panel,
+           int64_t columns, int32_t* sums) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  constexpr int64_t few_rows = 7;  // to widen operands for them would take too long
+  for (; rows > few_rows && groups > 0; rows -= wide_rows) {
+    WidePanel<panel_signed>(a, stride, std::min(rows, wide_rows), groups,
+                            reinterpret_cast<const int32_t*>(panel), columns, sums);
+    if (rows <= wide_rows) return;
+    a += wide_rows * stride, sums += wide_rows * byte_panel_columns;
+  }
+#endif
+  QuadPanel<panel_signed>(a, stride, rows, groups, panel, columns, sums);
+}
+
 void PanelSigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups,
                  const uint8_t* panel, int64_t columns, int32_t* sums) {
-  QuadPanel<true>(a, stride, rows, groups, panel, columns, sums);
+  Panel<true>(a, stride, rows, groups, panel, columns, sums);
 }
 void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups,
                    const uint8_t* panel, int64_t columns, int32_t* sums) {
-  QuadPanel<false>(a, stride, rows, groups, panel, columns, sums);
+  Panel<false>(a, stride, rows, groups, panel, columns, sums);
 }
 
 // The parameters of some columns: each has its own, or all have those of a row.
@@ -296,7 +517,7 @@ HWY_EXPORT(Finish);
 
 namespace {
 
-constexpr int64_t row_block = 64;
+constexpr int64_t row_block = 128;
 
 }  // namespace
 

@@ -220,6 +220,14 @@ inline bool TileFinishes(const Epilogue& e) {
   return ClipRange(e, low, high) && !(e.residual_last && e.residual != nullptr);
 }
 
+// A tile's last vector to its place. AVX2 has masked stores, but some processors take many cycles
+// for one, so that a whole vector goes without.
+template <class Mask>
+HWY_INLINE void StoreLast(TileVec v, const Mask& mask, bool whole, float* p) {
+  if (HWY_TARGET == HWY_AVX2 && whole) return TileStoreVec(v, p);
+  hn::BlendedStore(v, mask, TileTag(), p);
+}
+
 // Sums still in registers, to their place. The same operations as StoreTile, which knows more.
 template <int rows, int vectors, bool residual>
 HWY_INLINE void FinishTileAs(TileVec (&sums)[rows][vectors], const TileStore& s) {
@@ -244,6 +252,7 @@ HWY_INLINE void FinishTileAs(TileVec (&sums)[rows][vectors], const TileStore& s)
   const float* by_row = e.bias_axis == BiasAxis::row ? s.bias : nullptr;
   const float bias_factor = e.beta;
   const int64_t to_stride = s.c_stride, added_stride = s.residual_stride;
+  const bool whole = s.columns == vectors * tile_lanes;
   float* to = s.c;
   const float* added = s.residual;
 #pragma GCC unroll 16
@@ -260,7 +269,7 @@ HWY_INLINE void FinishTileAs(TileVec (&sums)[rows][vectors], const TileStore& s)
       if (v + 1 < vectors) {
         hn::StoreU(x, d, to + v * tile_lanes);
       } else {
-        hn::BlendedStore(x, last, d, to + v * tile_lanes);
+        StoreLast(x, last, whole, to + v * tile_lanes);
       }
     }
   }
@@ -312,6 +321,7 @@ HWY_INLINE void FinishStarted(TileVec (&sums)[rows][vectors], const TileStore& s
     }
   }
   const int64_t stride = s.c_stride;
+  const bool whole = s.columns == vectors * tile_lanes;
   float* to = s.c;
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i, to += stride) {
@@ -320,7 +330,7 @@ HWY_INLINE void FinishStarted(TileVec (&sums)[rows][vectors], const TileStore& s
       if (v + 1 < vectors) {
         hn::StoreU(sums[i][v], d, to + v * tile_lanes);
       } else {
-        hn::BlendedStore(sums[i][v], last, d, to + v * tile_lanes);
+        StoreLast(sums[i][v], last, whole, to + v * tile_lanes);
       }
     }
   }
