@@ -98,8 +98,8 @@ void QuadPanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, c
 // fit: it takes the groups of terms whose signed operands are small enough, as most are. Operands
 // of the others are widened to pairs of 16 bits, terms 0 and 2 of a group apart from 1 and 3.
 constexpr int64_t wide_rows = 128, wide_groups = 64;  // at a time
-constexpr int64_t wide_row = 3 * wide_groups;        // as bytes; terms 0 and 2; 1 and 3
-constexpr int tile_rows = 6;                         // by two vectors: all registers of AVX2
+constexpr int64_t wide_row = 3 * wide_groups;         // as bytes; terms 0 and 2; 1 and 3
+constexpr int tile_rows = 6;                          // by two vectors: all registers of AVX2
 using WideTag = hn::CappedTag<int32_t, byte_panel_columns / 2>;
 using WideVec = hn::Vec<WideTag>;
 using PairTag = hn::Repartition<int16_t, WideTag>;
@@ -129,13 +129,14 @@ HWY_INLINE void Widen(WideVec bytes, WideVec& even, WideVec& odd) {
 
 // A row as it is used: wide_row.
 template <bool is_signed>
-HWY_INLINE void WidenRow(const uint8_t* row, int64_t groups, int32_t* out) {
+HWY_INLINE void WidenRow(const uint8_t* row, int64_t groups, bool pairs, int32_t* out) {
   const WideTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto put = [&](WideVec bytes, int64_t q) HWY_ATTR {
+    hn::Store(bytes, d, out + q);
+    if (!pairs) return;
     WideVec even, odd;
     Widen<is_signed>(bytes, even, odd);
-    hn::Store(bytes, d, out + q);
     hn::Store(even, d, out + wide_groups + q);
     hn::Store(odd, d, out + 2 * wide_groups + q);
   };
@@ -227,9 +228,10 @@ HWY_INLINE void AddPairs(const int32_t* a, const int32_t* columns, WideVec (&sum
   }
 }
 
+// A function by itself: within another one its sums do not get all registers.
 template <int rows>
-HWY_INLINE void WideTile(const int32_t* a, const int32_t* panel, const WideColumns& b, bool adds,
-                         int32_t* to) {
+HWY_NOINLINE void WideTile(const int32_t* a, const int32_t* panel, const WideColumns& b, bool adds,
+                           int32_t* to) {
   const WideTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   WideVec sums[rows][2];
@@ -276,13 +278,15 @@ void WidePanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, c
   WideColumns strips[byte_panel_columns / 2 / hn::MaxLanes(WideTag())];
   for (int64_t q = 0; q < groups; q += wide_groups, panel += wide_groups * byte_panel_columns) {
     const int64_t some = std::min(wide_groups, groups - q);
-    for (int64_t r = 0; r < rows; ++r)
-      WidenRow<!panel_signed>(a + r * stride + 4 * q, some, wide_a + r * wide_row);
     for (WideColumns& strip : strips) strip.clear();
     for (int64_t group = 0; group < some; ++group) {
       for (int64_t s = 0; s < used; ++s)
         strips[s].add<panel_signed>(panel + group * byte_panel_columns + s * step, group);
     }
+    const bool pairs =
+        std::any_of(strips, strips + used, [](const auto& s) { return s.pairs > 0; });
+    for (int64_t r = 0; r < rows; ++r)
+      WidenRow<!panel_signed>(a + r * stride + 4 * q, some, pairs, wide_a + r * wide_row);
     for (int64_t s = 0; s < used; ++s) {
       const int32_t* const strip = panel + s * step;
       strips[s].widen<panel_signed>(strip);
