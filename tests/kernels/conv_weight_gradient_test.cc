@@ -63,7 +63,7 @@ std::vector<double> by_definition(const ConvParams& s, const std::vector<double>
 
 std::vector<double> wide(const float* from, int64_t count) { return {from, from + count}; }
 
-void check(const ConvParams& s) {
+void check_weight_gradient(const ConvParams& s) {
   const Sizes n = sizes_of(s);
   SCOPED_TRACE(
       testing::Message() << "rank " << s.rank << " batch " << s.batch << " " << s.in_channels
@@ -128,25 +128,25 @@ TEST(ConvWeightGradient, RandomShapes) {
                                  s.pad_end[d]);
         if (s.out[d] > 1 && draw(0, 3) == 0) --s.out[d];
       }
-      check(s);
+      check_weight_gradient(s);
     }
   });
 }
 
 TEST(ConvWeightGradient, SizesOfNetworks) {
   each_target([] {
-    check(image(3, 3, 16, 1, 32, 3, 1, 1));    // several parts of an image
-    check(image(9, 16, 24, 1, 8, 3, 1, 1));    // several images
-    check(image(11, 40, 33, 1, 7, 3, 2, 1));   // lines that end within vectors
-    check(image(5, 64, 48, 1, 9, 1, 1, 0));    // pointwise
-    check(image(5, 64, 17, 1, 9, 1, 2, 0));    // with strides
-    check(image(2, 3, 20, 1, 40, 7, 2, 3));    // stem
-    check(image(2, 96, 40, 1, 6, 5, 1, 2));    // blocks of channels
-    check(image(4, 24, 24, 24, 14, 3, 1, 1));  // depthwise
-    check(image(4, 24, 48, 24, 15, 5, 2, 2));  // with two outputs for each channel
-    check(image(2, 32, 32, 8, 12, 3, 1, 1));   // groups of four
-    check(image(2, 32, 64, 2, 12, 3, 1, 1));   // two groups
-    check(image(70, 4, 8, 1, 2, 2, 2, 0));     // a pixel an image
+    check_weight_gradient(image(3, 3, 16, 1, 32, 3, 1, 1));    // several parts of an image
+    check_weight_gradient(image(9, 16, 24, 1, 8, 3, 1, 1));    // several images
+    check_weight_gradient(image(11, 40, 33, 1, 7, 3, 2, 1));   // lines that end within vectors
+    check_weight_gradient(image(5, 64, 48, 1, 9, 1, 1, 0));    // pointwise
+    check_weight_gradient(image(5, 64, 17, 1, 9, 1, 2, 0));    // with strides
+    check_weight_gradient(image(2, 3, 20, 1, 40, 7, 2, 3));    // stem
+    check_weight_gradient(image(2, 96, 40, 1, 6, 5, 1, 2));    // blocks of channels
+    check_weight_gradient(image(4, 24, 24, 24, 14, 3, 1, 1));  // depthwise
+    check_weight_gradient(image(4, 24, 48, 24, 15, 5, 2, 2));  // with two outputs for each channel
+    check_weight_gradient(image(2, 32, 32, 8, 12, 3, 1, 1));   // groups of four
+    check_weight_gradient(image(2, 32, 64, 2, 12, 3, 1, 1));   // two groups
+    check_weight_gradient(image(70, 4, 8, 1, 2, 2, 2, 0));     // a pixel an image
   });
 }
 

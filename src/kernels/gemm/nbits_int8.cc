@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/gemm/nbits_int8_avx2.h"
 #include "kernels/simd/vnni.h"
 
 namespace sardonyx::kernels {
@@ -14,11 +15,6 @@ namespace {
 constexpr int64_t chunk_values = 128;  // a vector of weights
 constexpr int64_t lane_values = 8;     // of which four bytes hold so many
 constexpr int64_t chunk_lanes = 16;
-constexpr int value_bits = 22;
-// Values that digits hold less precisely than their sums in float would be: what is tiny, and what
-// stands beside one that is so many times larger than they are.
-constexpr float min_largest = 1e-30f;
-constexpr float most_above_mean = 64;
 
 // The digits, high to low, of the values in the low halves of weights' bytes and in the high ones;
 // for each of the digits its products with weights of -8; the sums of the values that share a lane;
@@ -68,21 +64,10 @@ SARDONYX_VNNI bool arrange_chunk(const float* values, int64_t count, Chunk& out)
     total = _mm512_add_ps(total, _mm512_abs_ps(v[i]));
   }
   if (odd != 0) return false;
-  // Powers of two, so that nothing is lost but what is below the last bit.
-  const float largest = _mm512_reduce_max_ps(most);
-  if (largest != 0 && largest < min_largest) return false;
-  if (largest / most_above_mean > _mm512_reduce_add_ps(total) / chunk_values) return false;
-  uint32_t bits;
-  std::memcpy(&bits, &largest, sizeof bits);
-  const int exponent = std::max(static_cast<int>(bits >> 23) - 127 + 1 - value_bits, -125);
-  const auto power = [](int e) {
-    const uint32_t shifted = static_cast<uint32_t>(e + 127) << 23;
-    float value;
-    std::memcpy(&value, &shifted, sizeof value);
-    return value;
-  };
-  out.worth = power(exponent);
-  const __m512 inverse = _mm512_set1_ps(power(-exponent));
+  const DigitScale scale(_mm512_reduce_max_ps(most), _mm512_reduce_add_ps(total));
+  if (!scale.precise) return false;
+  out.worth = scale.worth;
+  const __m512 inverse = _mm512_set1_ps(scale.inverse);
   const __m512i even_index =
       _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd_index = _mm512_add_epi32(even_index, _mm512_set1_epi32(1));
@@ -226,16 +211,19 @@ void multiply(const NBitsMatrix& b, int rows, const DigitJob& job) {
 }  // namespace
 
 bool digits_suit(const NBitsMatrix& b) {
+  if (!has_avx512_vnni()) return pair_digits_suit(b);
   const bool whole =
       b.block >= lane_values && (chunk_values % b.block == 0 || b.block % chunk_values == 0);
-  return has_avx512_vnni() && b.bits == 4 && b.group == nullptr && whole;
+  return b.bits == 4 && b.group == nullptr && whole;
 }
 
 int64_t digit_row_bytes(const NBitsMatrix& b) {
+  if (!has_avx512_vnni()) return pair_digit_row_bytes(b);
   return chunks_of(b) * static_cast<int64_t>(sizeof(Chunk));
 }
 
 bool arrange_digits(const NBitsMatrix& b, const float* row, void* out) {
+  if (!has_avx512_vnni()) return arrange_pair_digits(b, row, out);
   auto* chunks = static_cast<Chunk*>(out);
   const int64_t count = chunks_of(b);
   for (int64_t i = 0; i < count; ++i) {
@@ -245,6 +233,7 @@ bool arrange_digits(const NBitsMatrix& b, const float* row, void* out) {
 }
 
 void multiply_digits(const NBitsMatrix& b, int rows, const DigitJob& job) {
+  if (!has_avx512_vnni()) return multiply_pair_digits(b, rows, job);
   if (b.zeros != nullptr) return multiply<Zeros::bytes>(b, rows, job);
   if (b.float_zeros != nullptr) return multiply<Zeros::floats>(b, rows, job);
   multiply<Zeros::plain>(b, rows, job);

@@ -5,11 +5,36 @@
 // 22 bits do not hold of the largest of those values, no more than sums of floats lose.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "kernels/gemm/nbits.h"
 
 namespace sardonyx::kernels {
+
+// What one is worth in the digits of some values: a power of two, so that nothing is lost but what
+// is below the last bit.
+struct DigitScale {
+  static constexpr int value_bits = 22;
+  // Values that digits hold less precisely than their sums in float would be: what is tiny, and
+  // what stands beside one that is larger than all the others together.
+  static constexpr float min_largest = 1e-30f;
+
+  // Of values none of which is infinite or no number: the largest of their sizes, and all together.
+  DigitScale(float largest, float total)
+      : precise((largest == 0 || largest >= min_largest) && largest <= total / 2) {
+    const int exponent = std::max(
+        static_cast<int>(std::bit_cast<uint32_t>(largest) >> 23) - 127 + 1 - value_bits, -125);
+    worth = power(exponent), inverse = power(-exponent);
+  }
+  static float power(int exponent) {
+    return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
+  }
+
+  bool precise;
+  float worth = 0, inverse = 0;
+};
 
 // Whether this machine can and the matrix is of that kind.
 bool digits_suit(const NBitsMatrix& b);
