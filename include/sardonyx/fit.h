@@ -31,7 +31,8 @@ class TrainingData {
 
   // Reads an .npz file, whose arrays have the names of the step's inputs, or a folder with NAME.npy
   // for each of them; arrays of other names are left out. Arrays that are stored uncompressed are
-  // mapped, so that they may be larger than the memory. Throws Error: (unreadable) where files are
+  // mapped, so that they may be larger than the memory; batch() lets go of what it has read in long
+  // pieces. Throws Error: (unreadable) where files are
   // missing or no such arrays; (bad_input) where an array is missing, holds another type than the
   // step takes, or is shorter than others.
   static TrainingData read(const std::string& path, const TrainingSession& session,
@@ -45,6 +46,7 @@ class TrainingData {
 
  private:
   std::vector<NamedValue> arrays_;
+  std::vector<bool> is_mapped_;  // which of them lie in a mapped file
   int64_t size_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 #include <unordered_set>
 
@@ -41,15 +42,20 @@ void require_fits(const ValueDescription& input, const Tensor& array) {
             input.type);
 }
 
-std::vector<wire::NamedTensor> arrays_of_folder(const std::string& path,
-                                                const std::vector<ValueDescription>& inputs) {
-  std::vector<wire::NamedTensor> arrays;
+struct Arrays {
+  std::vector<wire::NamedTensor> named;
+  std::vector<Bytes> files;  // that are mapped, where some of them lie
+};
+
+Arrays arrays_of_folder(const std::string& path, const std::vector<ValueDescription>& inputs) {
+  Arrays arrays;
   for (const ValueDescription& input : inputs) {
     const std::string file = (fs::path(path) / (input.name + ".npy")).string();
     std::error_code ignored;
     if (!fs::exists(file, ignored)) continue;
     try {
-      arrays.push_back({input.name, wire::read_npy(map_file(file), input.element_type)});
+      const Bytes& bytes = arrays.files.emplace_back(map_file(file));
+      arrays.named.push_back({input.name, wire::read_npy(bytes, input.element_type)});
     } catch (const Error& error) {
       throw error.location().starts_with(file) ? error : error.within(file);
     }
@@ -57,14 +63,14 @@ std::vector<wire::NamedTensor> arrays_of_folder(const std::string& path,
   return arrays;
 }
 
-std::vector<wire::NamedTensor> arrays_of_file(const std::string& path,
-                                              const std::vector<ValueDescription>& inputs) {
+Arrays arrays_of_file(const std::string& path, const std::vector<ValueDescription>& inputs) {
   try {
     const auto type_of = [&](std::string_view name) {
       const ValueDescription* input = wanted(inputs, name);
       return input != nullptr ? input->element_type : ElementType::undefined;
     };
-    return wire::read_npz(map_file(path), type_of, wire::NpyAlignment::as_it_lies);
+    const Bytes file = map_file(path);
+    return {wire::read_npz(file, type_of, wire::NpyAlignment::as_it_lies), {file}};
   } catch (const Error& error) {
     throw error.location().starts_with(path) ? error : error.within(path);
   }
@@ -72,7 +78,7 @@ std::vector<wire::NamedTensor> arrays_of_file(const std::string& path,
 
 std::vector<NamedValue> ordered(const std::string& path,
                                 const std::vector<ValueDescription>& inputs,
-                                std::vector<wire::NamedTensor> arrays) {
+                                const std::vector<wire::NamedTensor>& arrays) {
   std::vector<NamedValue> values;
   for (const ValueDescription& input : inputs) {
     const auto found = std::ranges::find(arrays, input.name, &wire::NamedTensor::name);
@@ -115,6 +121,27 @@ Tensor rows(const Tensor& from, std::span<const int64_t> places) {
   return made;
 }
 
+// Lets go of the whole pages of rows that were read, where as many stand side by side as make it
+// worth it.
+void release_rows(const Tensor& mapped, std::span<const int64_t> places) {
+  constexpr size_t worth_it = 64 << 10;
+  const size_t bytes = mapped.byte_size() / static_cast<size_t>(mapped.shape()[0]);
+  const auto* all = static_cast<const std::byte*>(mapped.data());
+  for (size_t i = 0; i < places.size();) {
+    size_t end = i + 1;
+    while (end < places.size() && places[end] == places[end - 1] + 1) ++end;
+    const size_t run = (end - i) * bytes;
+    if (run >= worth_it) release_pages({all + static_cast<size_t>(places[i]) * bytes, run});
+    i = end;
+  }
+}
+
+bool lies_in(const Tensor& tensor, const Bytes& file) {
+  const auto* data = static_cast<const std::byte*>(tensor.data());
+  return std::less_equal<>()(file.data(), data) &&
+         std::less_equal<>()(data + tensor.byte_size(), file.data() + file.size());
+}
+
 }  // namespace
 
 TrainingData::TrainingData(std::vector<NamedValue> arrays) : arrays_(std::move(arrays)) {
@@ -147,9 +174,15 @@ TrainingData TrainingData::read(const std::string& path, const TrainingSession& 
   const auto& inputs = session.step_inputs(which);
   std::error_code ignored;
   const bool is_folder = fs::is_directory(path, ignored);
-  auto arrays = is_folder ? arrays_of_folder(path, inputs) : arrays_of_file(path, inputs);
+  const Arrays arrays = is_folder ? arrays_of_folder(path, inputs) : arrays_of_file(path, inputs);
   try {
-    return TrainingData(ordered(path, inputs, std::move(arrays)));
+    TrainingData data(ordered(path, inputs, arrays.named));
+    for (const auto& [name, value] : data.arrays_) {
+      data.is_mapped_.push_back(std::ranges::any_of(
+          arrays.files, [&](const Bytes& file) { return lies_in(value.tensor(), file); }));
+    }
+    for (const Bytes& file : arrays.files) release_pages(file.span());  // their checksums were read
+    return data;
   } catch (const Error& error) {
     throw error.location().starts_with(path) ? error : error.within(path);
   }
@@ -161,9 +194,11 @@ std::vector<NamedValue> TrainingData::batch(std::span<const int64_t> places) con
       fail(ErrorCode::bad_input, "there are {} examples; none at {}", size_, place);
   }
   std::vector<NamedValue> values;
-  for (const auto& [name, value] : arrays_) {
+  for (size_t i = 0; i < arrays_.size(); ++i) {
+    const auto& [name, value] = arrays_[i];
     const bool has_rows = value.tensor().rank() > 0;
     values.emplace_back(name, has_rows ? Value(rows(value.tensor(), places)) : value);
+    if (has_rows && i < is_mapped_.size() && is_mapped_[i]) release_rows(value.tensor(), places);
   }
   return values;
 }

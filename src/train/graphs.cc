@@ -183,7 +183,7 @@ MethodModel step_model(const ir::Model& model, const StateTable& table, size_t e
 
 MethodModel initialization_model(const ir::Model& model, const StateTable& table, size_t entry,
                                  const std::vector<std::string>& outputs) {
-  MethodModel made{frame_of(model), {}};
+  MethodModel made{frame_of(model), {}, true};
   const ir::TrainingInfo& info = model.training_info[entry];
   ir::Graph& graph = made.model.graph.emplace(*info.initialization);
   Names own;

@@ -14,6 +14,7 @@ namespace sardonyx::train {
 struct MethodModel {
   ir::Model model;
   std::vector<size_t> states;  // by index in the table, of the last inputs in their order
+  bool runs_once = false;      // so that constants made ahead would only take memory
 };
 
 // The main graph.

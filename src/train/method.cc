@@ -11,8 +11,11 @@
 #include "session/describe.h"
 #include "session/profile.h"
 #include "train/recompute.h"
+#include "train/updates.h"
 
 namespace sardonyx::train {
+
+constexpr int64_t small_constants = 65536;  // bytes that folding may add where it hardly helps
 
 Method::Method(const Model::Implementation& model, MethodModel method, const StateTable& table,
                const TrainingOptions& options, ThreadPool& pool)
@@ -26,8 +29,13 @@ Method::Method(const Model::Implementation& model, MethodModel method, const Sta
     passes::require_sound(graph_, {.pool = &pool});
     return;
   }
+  split_updates(graph_);
   if (options.recompute.value_or(false)) recompute(graph_);
-  passes::optimize(graph_, {.pool = &pool, .fuse = options.fuse});
+  passes::OptimizeOptions optimizing{.pool = &pool, .fuse = options.fuse};
+  if (method.runs_once)
+    optimizing.max_growth = optimizing.total_growth = optimizing.all_growth = small_constants;
+  passes::optimize(graph_, optimizing);
+  hoist_updates(graph_);
   const run::PlanServices services{&model.packs, options.exact, options.recompute.value_or(false)};
   plan_ = std::make_shared<const run::Plan>(std::move(graph_), std::span<const ops::ValueFacts>(),
                                             std::vector<std::pair<std::string, ops::ValueFacts>>(),

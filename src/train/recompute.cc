@@ -11,6 +11,9 @@
 #include "autodiff/history.h"
 #include "infer/infer.h"
 #include "ir/walk.h"
+#include "ops/internal/checks.h"
+#include "ops/internal/node.h"
+#include "ops/traits.h"
 
 namespace sardonyx::train {
 namespace {
@@ -35,26 +38,107 @@ bool is_view(const ir::Node& node) {
   return node.domain.empty() && ops.contains(node.op_type);
 }
 
+// Places where segments end; the last one's is the cut.
+using Ends = std::vector<size_t>;
+
+bool reads_sizes(const ir::Node& node) {
+  return node.domain.empty() && (node.op_type == "Shape" || node.op_type == "Size");
+}
+
 class Recomputing {
  public:
-  explicit Recomputing(ir::Graph& graph) : graph_(graph), nodes_(graph.nodes) {
+  explicit Recomputing(const ir::Graph& graph) : graph_(graph), nodes_(graph.nodes) {
+    for (const ir::ValueInfo& output : graph.outputs) outputs_.insert(output.name);
     note_names();
     infer_bytes();
     find_values();
   }
 
-  size_t run() {
+  // Ways to divide the graph, of which `apply` tells what they are worth.
+  std::vector<Ends> divisions() {
     find_cut();
-    if (cut_ == 0) return 0;
+    if (cut_ == 0) return {};
     mark_read_behind();
-    divide();
-    if (ends_.size() < 2) return 0;
+    return divide();
+  }
+
+  // To be called once for an object. How many nodes were copied.
+  size_t apply(const Ends& ends) {
     // From the last one with copies on: what copies of a segment read of those before is kept.
-    for (size_t i = ends_.size() - 1; i-- > 0;) copy_segment(i == 0 ? 0 : ends_[i - 1], ends_[i]);
+    for (size_t i = ends.size() - 1; i-- > 0;) copy_segment(i == 0 ? 0 : ends[i - 1], ends[i]);
     return put_in_place();
   }
 
+  // The bytes of values where they are most. Updates of the state are made as soon as they can be
+  // (hoist_updates), so that what only they read does not wait for them, and element-wise nodes
+  // write over an operand.
+  int64_t most_bytes() const {
+    std::unordered_map<std::string_view, std::string_view> shown;  // by views
+    std::unordered_map<std::string_view, Life> lives;
+    const auto root = [&](std::string_view name) {
+      const auto view = shown.find(name);
+      return view == shown.end() ? name : view->second;
+    };
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const ir::Node& node = nodes_[i];
+      for (const std::string& output : node.outputs) {
+        if (output.empty() || outputs_.contains(output)) continue;
+        if (is_view(node) || is_same(node)) {
+          shown[output] = root(node.inputs[0]);
+        } else {
+          lives[output] = {i, i, bytes_of(output)};
+        }
+      }
+      if (is_update(node) || is_view(node)) continue;
+      for_each_read(node, [&](const std::string& name) {
+        const auto life = lives.find(root(name));
+        if (life != lives.end()) life->second.last = i;
+      });
+    }
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!ops::has_trait(nodes_[i], ops::unary | ops::broadcasts)) continue;
+      for (const std::string& input : nodes_[i].inputs) {
+        const auto life = lives.find(root(input));
+        if (life == lives.end() || life->second.last != i || life->second.made >= i ||
+            life->second.bytes != bytes_of(nodes_[i].outputs[0]))
+          continue;
+        life->second.last = i - 1;
+        break;
+      }
+    }
+    std::vector<int64_t> change(nodes_.size() + 1, 0);
+    for (const auto& [name, life] : lives) {
+      change[life.made] += life.bytes;
+      change[life.last + 1] -= life.bytes;
+    }
+    int64_t now = 0, most = 0;
+    for (const int64_t step : change) most = std::max(most, now += step);
+    return most;
+  }
+
+  std::vector<ir::Node> take_nodes() { return std::move(nodes_); }
+
  private:
+  struct Life {
+    size_t made = 0, last = 0;
+    int64_t bytes = 0;
+  };
+
+  int64_t bytes_of(const std::string& name) const {
+    const auto found = bytes_.find(name);
+    return found == bytes_.end() ? 0 : found->second;
+  }
+  bool is_update(const ir::Node& node) const {
+    return !node.outputs.empty() && std::ranges::all_of(node.outputs, [&](const auto& name) {
+      return name.empty() || outputs_.contains(name);
+    });
+  }
+  // Sums of a gradient over the axes of which its value has none, where it has them all.
+  bool is_same(const ir::Node& node) const {
+    return ops::internal::is<ops::internal::SumLike>(node) && !node.outputs[0].empty() &&
+           bytes_of(node.outputs[0]) == bytes_of(node.inputs[0]);
+  }
+
   void note_names() {
     for (const ir::ValueInfo& input : graph_.inputs) taken_.insert(input.name);
     for (const ir::TensorProto& tensor : graph_.initializers) taken_.insert(tensor.name);
@@ -125,6 +209,8 @@ class Recomputing {
 
   template <class Visit>
   void for_each_read(const ir::Node& node, Visit&& visit) const {
+    if (reads_sizes(node)) return;
+    if (is_same(node)) return visit(node.inputs[0]);  // of the other one only its size
     for (const std::string& input : node.inputs) {
       if (!input.empty()) visit(input);
     }
@@ -178,8 +264,9 @@ class Recomputing {
     return made.is_read_behind && made.may_be_copied && made.node < cut_ && !kept_.contains(name);
   }
 
-  // Where segments end: what is kept between them, and the largest segment, take the least.
-  void divide() {
+  // Where segments end, so that a segment together with what is kept before it, which is there
+  // while the segment is made again, takes the least.
+  std::vector<Ends> divide() {
     std::vector<int64_t> saved(cut_ + 1, 0), alive(cut_ + 2, 0);
     for (const auto& [name, made] : values_) {
       if (made.node >= cut_) continue;
@@ -195,11 +282,17 @@ class Recomputing {
     }
     for (size_t i = 0; i < cut_; ++i) saved[i + 1] += saved[i], alive[i + 1] += alive[i];
     const std::vector<size_t> places = possible_ends(alive);
-    int64_t best = saved[cut_];
-    for (const int64_t parts : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64}) {
-      const auto [cost, ends] = divided(places, saved, alive, saved[cut_] / parts);
-      if (cost < best) best = cost, ends_ = ends;
+    std::vector<Ends> found;
+    const auto add = [&](Ends ends) {
+      if (ends.size() > 1 && std::ranges::find(found, ends) == found.end())
+        found.push_back(std::move(ends));
+    };
+    // Segments of one size, and such as get smaller the more is kept before them.
+    for (double parts = 2; parts < 64; parts *= 1.05) {
+      const auto most = static_cast<int64_t>(static_cast<double>(saved[cut_]) / parts);
+      for (const int64_t share : {0, 1, 2}) add(divided(places, saved, alive, most, share));
     }
+    return found;
   }
 
   // Of each stretch of nodes the place where the fewest bytes stand.
@@ -217,32 +310,29 @@ class Recomputing {
     return places;
   }
 
-  // The segments of at most `most` bytes that keep the least between them; all that they take.
-  std::pair<int64_t, std::vector<size_t>> divided(const std::vector<size_t>& places,
-                                                  const std::vector<int64_t>& saved,
-                                                  const std::vector<int64_t>& alive,
-                                                  int64_t most) const {
+  // The segments that keep the least between them, each of at most `most` bytes together with
+  // share / 2 of what is kept before it; none where it can't be.
+  Ends divided(const std::vector<size_t>& places, const std::vector<int64_t>& saved,
+               const std::vector<int64_t>& alive, int64_t most, int64_t share) const {
     constexpr int64_t never = std::numeric_limits<int64_t>::max();
     const size_t count = places.size();
-    std::vector<int64_t> kept(count, never);
+    std::vector<int64_t> kept(count, never);  // before the segment that ends there
     std::vector<size_t> before(count, count);
     for (size_t j = 0; j < count; ++j) {
       if (saved[places[j]] <= most) kept[j] = 0;
       for (size_t i = j; i-- > 0;) {
-        if (saved[places[j]] - saved[places[i]] > most) break;
+        const int64_t bytes = saved[places[j]] - saved[places[i]];
+        if (bytes > most) break;
         if (kept[i] == never) continue;
         const int64_t with = kept[i] + alive[places[i]];
-        if (with < kept[j]) kept[j] = with, before[j] = i;
+        if (with * share / 2 + bytes <= most && with < kept[j]) kept[j] = with, before[j] = i;
       }
     }
-    if (kept[count - 1] == never) return {never, {}};
-    std::vector<size_t> ends;
+    if (kept[count - 1] == never) return {};
+    Ends ends;
     for (size_t j = count - 1; j != count; j = before[j]) ends.push_back(places[j]);
     std::ranges::reverse(ends);
-    int64_t largest = 0;
-    for (size_t i = 0; i < ends.size(); ++i)
-      largest = std::max(largest, saved[ends[i]] - (i == 0 ? 0 : saved[ends[i - 1]]));
-    return {kept[count - 1] + largest, ends};
+    return ends;
   }
 
   // Copies of the nodes [begin, end) that make what is read behind the cut.
@@ -323,6 +413,7 @@ class Recomputing {
   std::string fresh(const std::string& name) {
     std::string made = name + "_again";
     while (!taken_.insert(made).second) made += '_';
+    bytes_[made] = bytes_of(name);
     return made;
   }
 
@@ -339,12 +430,12 @@ class Recomputing {
     return count_;
   }
 
-  ir::Graph& graph_;
-  std::vector<ir::Node>& nodes_;
+  const ir::Graph& graph_;
+  std::vector<ir::Node> nodes_;
+  std::unordered_set<std::string_view> outputs_;
   std::unordered_map<std::string, int64_t> bytes_;
   std::map<std::string, Made> values_;  // in an order that runs share
   size_t cut_ = 0;
-  std::vector<size_t> ends_;  // of segments; the last one's is the cut
   std::unordered_set<std::string> kept_, taken_;
   std::map<size_t, std::vector<ir::Node>> copies_;  // by the node that they stand before
   int64_t small_ = 0;                               // bytes; values of fewer are kept in any case
@@ -353,6 +444,20 @@ class Recomputing {
 
 }  // namespace
 
-size_t recompute(ir::Graph& graph) { return Recomputing(graph).run(); }
+size_t recompute(ir::Graph& graph) {
+  Recomputing whole(graph);
+  int64_t least = whole.most_bytes();
+  size_t copies = 0;
+  std::vector<ir::Node> nodes;
+  for (const Ends& ends : whole.divisions()) {
+    Recomputing trial = whole;
+    const size_t count = trial.apply(ends);
+    const int64_t bytes = trial.most_bytes();
+    if (bytes >= least) continue;
+    least = bytes, copies = count, nodes = trial.take_nodes();
+  }
+  if (copies > 0) graph.nodes = std::move(nodes);
+  return copies;
+}
 
 }  // namespace sardonyx::train

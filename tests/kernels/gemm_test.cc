@@ -288,6 +288,19 @@ TEST_P(GemmTest, ManyBlocks) {
   check({1500, 5, 20});
 }
 
+// B is packed a part of its columns at a time.
+TEST_P(GemmTest, LargeSecondOperands) {
+  std::vector<float> bias(530);
+  fill_random(bias.data(), 530, 5);
+  static const float some = 0;
+  Epilogue e;
+  e.bias_axis = BiasAxis::column;
+  e.bias = bias.data();
+  e.residual = &some;
+  check({260, 530, 1100}, e);
+  check({260, 530, 1100, true, true, 1, 3});
+}
+
 TEST_P(GemmTest, EpilogueOfEveryKind) {
   std::vector<float> bias(100);
   fill_random(bias.data(), 100, 5);

@@ -66,9 +66,20 @@ struct Gemm {
     return in_panels() ? round_up(partial_floats(chunks, block, kernels), 16) : 0;
   }
   int64_t worker_floats() const { return a_floats() + b_floats() + sums_floats(); }
-  int64_t packed_bytes() const { return round_up(packed_b_size(K, N), scratch_alignment); }
+  // Columns of B that are packed together: no more than the second-level cache holds.
+  int64_t slice() const {
+    constexpr int64_t near_bytes = 1 << 20;
+    const int64_t slices = divide_up(packed_b_size(K, N), near_bytes);
+    return std::min(N, round_up(divide_up(N, slices), panels.width));
+  }
+  int64_t packed_bytes() const { return round_up(packed_b_size(K, slice()), scratch_alignment); }
   int64_t scratch_bytes(int threads) const {
-    if (way == Way::packed) return packed_bytes() + packed_scratch_bytes(M, N, K, a, threads);
+    if (way == Way::packed) {
+      // The last slice may have other blocks.
+      const int64_t last = N - (divide_up(N, slice()) - 1) * slice();
+      return packed_bytes() + std::max(packed_scratch_bytes(M, slice(), K, a, threads),
+                                       packed_scratch_bytes(M, last, K, a, threads));
+    }
     return threads * (scratch_alignment + worker_floats() * int64_t{sizeof(float)});
   }
 
@@ -342,9 +353,17 @@ void batched_gemm(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const
   const Gemm g(tile_kernels(), batch, M, N, std::max<int64_t>(K, 0), a, b);
   if (is_outer(g, epilogue)) return run_outer(g, c, ldc, pool);
   if (g.way == Way::packed) {
-    pack_b(b.data, b.row_stride, b.column_stride, K, N, scratch, &pool);
-    return run_packed(M, N, K, a, {scratch}, c, ldc, epilogue,
-                      static_cast<char*>(scratch) + g.packed_bytes(), pool);
+    for (int64_t j = 0; j < N; j += g.slice()) {
+      const int64_t columns = std::min(g.slice(), N - j);
+      Epilogue finish = epilogue;
+      if (finish.bias != nullptr && finish.bias_axis == BiasAxis::column) finish.bias += j;
+      if (finish.residual != nullptr) finish.residual += j;
+      pack_b(b.data + j * b.column_stride, b.row_stride, b.column_stride, K, columns, scratch,
+             &pool);
+      run_packed(M, columns, K, a, {scratch}, c + j, ldc, finish,
+                 static_cast<char*>(scratch) + g.packed_bytes(), pool);
+    }
+    return;
   }
   const PackedBlocks spaces(scratch, pool.threads(), g.worker_floats());
   pool.parallel_for(g.tasks(), g.grain(), [&](int64_t begin, int64_t end, int worker) {
