@@ -25,6 +25,7 @@ import build_models
 import report
 import values
 import zoo
+from zoo import quantised
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "build" / "bench-peers"  # what tools/requirements-bench.txt names, installed by ./dev bench
@@ -334,6 +335,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--loads", type=int, default=3, help="processes started per row and engine (default 3)")
     parser.add_argument("--processor", default="", choices=PROCESSORS, metavar="avx2",
                         help="have all engines find " + PROCESSORS["avx2"])
+    parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8),
+                        help="of int8 weights (default 8); with 7, two products of bytes fit 16 bits, which other engines' "
+                             "kernels for AVX2 need")
     parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
     parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models",
                         help="where the models are built")
@@ -353,6 +357,9 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     options = parse_arguments()
     pretend(options.processor)
+    if options.weight_bits != 8:
+        quantised.weight_bits = options.weight_bits
+        options.models_folder = options.models_folder.with_name(f"{options.models_folder.name}-{options.weight_bits}-bits")
     known = build_models.build_all(options.models, options.models_folder)
     peak = probe(options.program)
     rows = measure_all(known, peak, options)

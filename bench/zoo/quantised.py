@@ -11,6 +11,12 @@ from onnx import helper, numpy_helper
 from . import decoders, mobile, transformers, vision
 from .net import Built, ir_version
 
+weight_bits = 8  # of int8 weights; bench/run.py --weight-bits sets it
+
+
+def largest_weight() -> int:
+    return 2**(weight_bits - 1) - 1
+
 
 def ranges(built: Built) -> dict[str, tuple[float, float]]:
     """Least and largest of each float value while the model runs on its inputs; always about zero."""
@@ -90,10 +96,11 @@ class Quantiser:
         """A weight in int8 with a scale for each channel, no zero point but 0."""
         array = self.weights[name]
         others = tuple(i for i in range(array.ndim) if i != axis)
-        scales = (np.maximum(np.abs(array).max(others), 1e-8) / 127).astype(np.float32)
+        most = largest_weight()
+        scales = (np.maximum(np.abs(array).max(others), 1e-8) / most).astype(np.float32)
         shape = [1] * array.ndim
         shape[axis] = -1
-        small = np.clip(np.round(array / scales.reshape(shape)), -127, 127).astype(np.int8)
+        small = np.clip(np.round(array / scales.reshape(shape)), -most, most).astype(np.int8)
         return [self.keep(name + "_quantized", small), self.keep(name + "_scale", scales),
                 self.keep(name + "_zero_point", np.zeros(len(scales), np.int8))], scales
 
@@ -215,7 +222,7 @@ def dynamically(built: Built, name: str) -> Built:
             inputs[x] = [f"{x}_{part}" for part in ("quantized", "scale", "zero_point")]
             work.nodes.append(helper.make_node("DynamicQuantizeLinear", [x], inputs[x], name=x + "/quantize"))
         array = work.weights[weight]
-        scale = np.float32(np.abs(array).max() / 127)
+        scale = np.float32(np.abs(array).max() / largest_weight())
         small = work.keep(weight + "_quantized", np.round(array / scale).astype(np.int8))
         zero = work.keep(weight + "_zero_point", np.array(0, np.int8))
         sums = work.add("MatMulInteger", [inputs[x][0], small, inputs[x][2], zero], y + "_sums")

@@ -10,7 +10,7 @@ class Error(Exception):
     in the model or file ("graph 'main', node 3 Softmax 'probs'"; "" where there is none).
     """
 
-    code = "internal error"
+    code: str = "internal error"
 
     def __init__(self, message: str, location: str = "", code: str | None = None):
         super().__init__(f"{location}: {message}" if location else message)

@@ -78,7 +78,7 @@ class FunctionOperator(Operator):
         self.domain = domain
         self.signature = signature
         self.__doc__ = function.__doc__
-        self.__name__ = function.__name__
+        self.__name__: str = function.__name__
         self.__module__ = function.__module__
         self.__qualname__ = function.__qualname__
 
@@ -101,8 +101,11 @@ class FunctionOperator(Operator):
             raise TypeError(f"{self!r} can't be pickled: it is not what {self.__module__}.{self.__qualname__} names")
         return _found_again, (self.__module__, self.__qualname__)
 
-    __deepcopy__ = lambda self, memo: self  # noqa: E731
-    __copy__ = lambda self: self  # noqa: E731
+    def __copy__(self) -> FunctionOperator:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FunctionOperator:
+        return self
 
 
 def _found_again(module: str, name: str) -> Any:

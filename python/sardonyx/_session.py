@@ -275,7 +275,8 @@ class Session(_core.Session):
     def __deepcopy__(self, memo: dict[int, Any]) -> Session:
         return _restored(type(self), self._model, self._options, {"_initializers": self._initializers, "_log": self._log})
 
-    __copy__ = lambda self: self.__deepcopy__({})  # noqa: E731
+    def __copy__(self) -> Session:
+        return self.__deepcopy__({})
 
     def __repr__(self) -> str:
         if not hasattr(self, "_described"):

@@ -371,6 +371,7 @@ TEST(Binary, FloatOperators) {
       {BinaryOp::fmod, [](double a, double b) { return std::fmod(a, b); }},
       {BinaryOp::mod, [](double a, double b) { return a - b * std::floor(a / b); }},
       {BinaryOp::prelu, [](double a, double b) { return a < 0 ? a * b : a; }},
+      {BinaryOp::gate, [](double a, double b) { return a > 0 ? b : 0; }},
       {BinaryOp::pow, [](double a, double b) { return std::pow(a, b); }},
   };
   each_target([&] {

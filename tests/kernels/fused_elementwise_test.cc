@@ -23,8 +23,8 @@ constexpr UnaryOp unary_ops[] = {
     UnaryOp::tanh,     UnaryOp::hard_swish, UnaryOp::reciprocal, UnaryOp::thresholded_relu,
     UnaryOp::softsign,
 };
-constexpr BinaryOp binary_ops[] = {BinaryOp::add, BinaryOp::sub, BinaryOp::mul,  BinaryOp::div,
-                                   BinaryOp::min, BinaryOp::max, BinaryOp::prelu};
+constexpr BinaryOp binary_ops[] = {BinaryOp::add, BinaryOp::sub, BinaryOp::mul,   BinaryOp::div,
+                                   BinaryOp::min, BinaryOp::max, BinaryOp::prelu, BinaryOp::gate};
 
 struct Case {
   ElementwiseProgram program;

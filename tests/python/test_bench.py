@@ -142,6 +142,29 @@ def test_openvino_computes_the_same(sardonyx, tmp_path):
         assert run.compare(engines, tmp_path, 1, None, "openvino") < 1e-4
 
 
+def test_a_peer_that_finds_avx2_alone(sardonyx, tmp_path, monkeypatch):
+    """It asks the driver, not the processor, and computes the same."""
+    import avx2
+    import run
+
+    monkeypatch.setattr(run, "ENVIRONMENT", dict(run.ENVIRONMENT))
+    monkeypatch.setattr(run, "PEERS", tmp_path / "bench-peers")
+    monkeypatch.setattr(run, "chosen_processor", "")
+    asks = avx2.places_of_cpuid(run.library("onnxruntime"))
+    run.pretend("avx2")
+    copy = run.library("onnxruntime")
+    assert asks and copy.is_relative_to(tmp_path) and avx2.places_of_cpuid(copy) == []
+    engines = {}
+    with run.Process([*run.driver(sardonyx.path), *run.engine_words(["sardonyx", "onnxruntime"])]) as process:
+        np.savez(tmp_path / "x.npz", image=np.random.default_rng(0).random((2, 1, 16, 16), np.float32))
+        for name in ("sardonyx", "onnxruntime"):
+            engines[name] = run.Guest(process, name)
+            engines[name].ask("load", DIGITS / "digits.onnx", 1)
+            engines[name].ask("inputs", tmp_path / "x.npz")
+            engines[name].ask("run", 2)
+        assert run.compare(engines, tmp_path, 1, None) < 1e-4
+
+
 def row(model: str, threads: int, ratio: float, best: float, **more) -> dict:
     return {"model": model, "threads": threads, "gflop": 0, "ratio": ratio, "best_ratio": best, "sardonyx_ms": 1.0,
             "onnxruntime_ms": ratio, "baseline": "", **more}

@@ -21,6 +21,7 @@ enum class BinaryOp : int32_t {
   mod,    // sign of the divisor, as Python's %; integers: x mod 0 is 0
   fmod,   // sign of the dividend, as C's fmod
   prelu,  // a below 0: a b, else a
+  gate,   // a above 0: b, else 0; what the derivative of relu does; floats only
   bit_and,
   bit_or,
   bit_xor,
@@ -57,7 +58,7 @@ void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& 
 void where(Cell cell, const BroadcastPlan& plan, const bool* condition, const void* a,
            const void* b, void* y, ThreadPool& pool);
 
-// The float32 form of arithmetic operators (add to prelu) alone, on the calling thread: both sides
+// The float32 form of arithmetic operators (add to gate) alone, on the calling thread: both sides
 // rows of n, or one side a single value. y may be an input. Null for the other operators.
 enum class Sides : int32_t { both, scalar_a, scalar_b };
 using BinaryTile = void (*)(const float* a, const float* b, float* y, int64_t n);

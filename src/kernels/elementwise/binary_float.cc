@@ -49,6 +49,7 @@ BinaryTile FindBinary(BinaryOp op, Sides sides) {
     case BinaryOp::min: return Choose<min_of>(sides);
     case BinaryOp::max: return Choose<max_of>(sides);
     case BinaryOp::prelu: return Choose<prelu_of>(sides);
+    case BinaryOp::gate: return Choose<gate_of>(sides);
     default: return nullptr;
   }
 }

@@ -123,6 +123,7 @@ PlainRow plain_arithmetic(BinaryOp op) {
     case BinaryOp::mod: return division_row<T, Division::remainder_like_python>();
     case BinaryOp::fmod: return division_row<T, Division::remainder_like_c>();
     case BinaryOp::prelu: return row_of<T>([](T a, T b) { return a < T{0} ? T(W(a) * W(b)) : a; });
+    case BinaryOp::gate: return row_of<T>([](T a, T b) { return a > T{0} ? b : T{0}; });
     default: return nullptr;
   }
 }

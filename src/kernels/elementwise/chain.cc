@@ -27,7 +27,7 @@ constexpr int32_t code_of(BinaryOp op, bool value_is_b, bool single) {
 #define SARDONYX_LIGHT_UNARY(X)                                                                 \
   X(abs) X(neg) X(sqrt) X(reciprocal) X(floor) X(ceil) X(round) X(square) X(relu) X(leaky_relu) \
   X(clamp) X(hard_sigmoid) X(hard_swish) X(thresholded_relu)
-#define SARDONYX_LIGHT_BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max) X(prelu)
+#define SARDONYX_LIGHT_BINARY(X) X(add) X(sub) X(mul) X(div) X(min) X(max) X(prelu) X(gate)
 // clang-format on
 
 }  // namespace sardonyx::kernels

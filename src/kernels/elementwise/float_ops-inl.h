@@ -44,6 +44,8 @@ constexpr auto max_of = [](auto, auto a, auto b) HWY_ATTR {
 constexpr auto prelu_of = [](auto d, auto a, auto b) HWY_ATTR {
   return hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Mul(a, b), a);
 };
+constexpr auto gate_of = [](auto d, auto a, auto b)
+                             HWY_ATTR { return hn::IfThenElseZero(hn::Gt(a, hn::Zero(d)), b); };
 
 // alpha and beta are what UnaryParams says of the operator.
 template <class T>

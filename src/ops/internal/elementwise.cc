@@ -77,6 +77,7 @@ struct EnumNames<BinaryOp> {
       {"mod", BinaryOp::mod},
       {"fmod", BinaryOp::fmod},
       {"prelu", BinaryOp::prelu},
+      {"gate", BinaryOp::gate},
       {"bit_and", BinaryOp::bit_and},
       {"bit_or", BinaryOp::bit_or},
       {"bit_xor", BinaryOp::bit_xor},

@@ -31,7 +31,11 @@ class FusedElementwise {
     const auto step = step_of(last_);
     if (!step || continues(last_)) return false;
     ElementwiseOperand result;
-    if (!add(last_, *step, result) || program_.steps.size() < 2) return false;
+    if (!add(last_, *step, result)) return false;
+    const ElementwiseStep& only = program_.steps.front();
+    const bool is_gate = only.kind == ElementwiseStep::Kind::binary &&
+                         only.binary == kernels::BinaryOp::gate;  // which is two nodes already
+    if (program_.steps.size() < 2 && !is_gate) return false;
     program_.steps.back().to = {Kind::output, 0};
     if (!kernels::bind_fused_elementwise(program_)) return false;
     replace();
@@ -49,6 +53,7 @@ class FusedElementwise {
     if (!index_.is_float32(node.outputs[0])) return std::nullopt;
     if (node.op_type == "DequantizeLinear") return from_bytes(node);
     if (node.op_type == "Clip") return clip_step(node);
+    if (node.op_type == "Where") return gate_step(node);
     if (node.inputs.size() > 2) return std::nullopt;
     bool any_whole = false;
     for (const std::string& input : node.inputs) {
@@ -75,6 +80,21 @@ class FusedElementwise {
     return extent_of(node.inputs[0], node.outputs[0]) == ElementwiseExtent::whole
                ? std::optional(step)
                : std::nullopt;
+  }
+
+  // Where (Greater (a, 0), b, 0).
+  std::optional<ElementwiseStep> gate_step(const ir::Node& node) const {
+    if (node.inputs.size() != 3) return std::nullopt;
+    const ir::Node* greater = index_.producer(node.inputs[0]);
+    if (!is_op(greater, "Greater") || greater->inputs.size() != 2 ||
+        index_.scalar(greater->inputs[1]) != 0.0 || index_.scalar(node.inputs[2]) != 0.0 ||
+        extent_of(greater->inputs[0], node.outputs[0]) != ElementwiseExtent::whole ||
+        extent_of(node.inputs[1], node.outputs[0]) != ElementwiseExtent::whole)
+      return std::nullopt;
+    ElementwiseStep step;
+    step.kind = ElementwiseStep::Kind::binary;
+    step.binary = kernels::BinaryOp::gate;
+    return step;
   }
 
   std::optional<ElementwiseStep> from_bytes(const ir::Node& node) const {
@@ -132,6 +152,10 @@ class FusedElementwise {
   static size_t operand_count(const ElementwiseStep& step) {
     return step.kind == ElementwiseStep::Kind::binary ? 2 : 1;
   }
+  const std::string& operand_name(const ir::Node& node, size_t k) const {
+    if (node.op_type != "Where") return node.inputs[k];
+    return k == 0 ? index_.producer(node.inputs[0])->inputs[0] : node.inputs[1];
+  }
 
   bool is_single(const std::string& value) const {
     const infer::ValueFacts* known = index_.known(value);
@@ -153,7 +177,7 @@ class FusedElementwise {
     const ir::Node& node = index_.node(i);
     ElementwiseOperand operands[2];
     for (size_t k = 0; k < operand_count(step); ++k) {
-      if (!operand(node.inputs[k], node.outputs[0], operands[k])) return false;
+      if (!operand(operand_name(node, k), node.outputs[0], operands[k])) return false;
     }
     step.a = operands[0];
     step.b = operands[1];

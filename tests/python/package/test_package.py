@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import pathlib
 import shutil
@@ -77,6 +78,53 @@ def test_types_hold_in_programs_of_onnxruntime(tmp_path):
                           capture_output=True, text=True,
                           env=dict(os.environ, MYPYPATH=str(PACKAGE), MYPY_CACHE_DIR=str(PACKAGE.parent / "mypy-programs")))
     assert made.returncode == 0, made.stdout + made.stderr
+
+
+def pyright(*words, cwd) -> str:
+    """Pyright's checker, in the package that brings it with all it needs."""
+    pytest.importorskip("basedpyright", reason="basedpyright is not installed")
+    folder = pathlib.Path(sys.executable).parent  # the first `python` on the path is asked for its packages
+    made = subprocess.run([folder / "basedpyright", *words], cwd=cwd, capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=str(PACKAGE), PATH=f"{folder}{os.pathsep}{os.environ['PATH']}"))
+    return made.stdout + made.stderr
+
+
+def test_types_are_complete(tmp_path):
+    """All that the package exports has a type that every checker sees alike."""
+    found = pyright("--verifytypes", "sardonyx", "--ignoreexternal", cwd=tmp_path)
+    assert "Type completeness score: 100%" in found, found
+
+
+OWN = """
+import asyncio
+
+import numpy as np
+
+import sardonyx
+
+model = sardonyx.Model("digits.onnx")
+session = sardonyx.Session(model, threads=2)
+image = np.zeros((1, 1, 16, 16), np.float32)
+print(session.run({"image": image})["probabilities"], sardonyx.check(model).ok, sardonyx.infer_shapes("digits.onnx"))
+training = sardonyx.TrainingSession(sardonyx.make_trainable("digits.onnx", loss="softmax-cross-entropy"))
+print(training.step({"image": image}))
+
+
+async def main() -> None:
+    print(await session.run_async({"image": image}))
+
+
+asyncio.run(main())
+"""
+
+
+def test_strict_programs_hold(tmp_path):
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict", "extraPaths": [str(PACKAGE)]}))
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "theirs.py").write_text(STRICT.replace("import onnxruntime\n", "import sardonyx.compat.onnxruntime as onnxruntime\n")
+                                        .replace("from onnxruntime", "from sardonyx.compat.onnxruntime"))
+    found = pyright("-p", ".", cwd=tmp_path)
+    assert "0 errors" in found, found
 
 
 def test_the_stub_names_what_the_extension_has():

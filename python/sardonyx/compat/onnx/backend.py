@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from onnx.backend.base import Backend, BackendRep, Device, DeviceType
@@ -64,8 +64,9 @@ class SardonyxBackend(Backend):
         return bool(Device(device).type == DeviceType.CPU)
 
 
-is_compatible = SardonyxBackend.is_compatible
-prepare = SardonyxBackend.prepare
-run = run_model = SardonyxBackend.run_model
-run_node = SardonyxBackend.run_node
-supports_device = SardonyxBackend.supports_device
+is_compatible: Final = SardonyxBackend.is_compatible
+prepare: Final = SardonyxBackend.prepare
+run_model: Final = SardonyxBackend.run_model
+run: Final = run_model
+run_node: Final = SardonyxBackend.run_node
+supports_device: Final = SardonyxBackend.supports_device

@@ -30,7 +30,9 @@ from ._values import (OrtAllocatorType, OrtArenaCfg, OrtDevice, OrtDeviceMemoryT
 _RELEASE = "1.31.1"
 __version__ = f"{_RELEASE}+sardonyx.{_core.version()}"
 __author__ = "Sardonyx"
-package_name, version, cuda_version = "sardonyx", __version__, ""
+package_name = "sardonyx"
+version: str = __version__
+cuda_version = ""
 
 
 def get_version_string() -> str:

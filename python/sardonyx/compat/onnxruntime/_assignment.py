@@ -8,7 +8,9 @@ from ._state import PROVIDER
 
 class OrtEpAssignedNode:
     def __init__(self, node: Node):
-        self.name, self.domain, self.op_type = node.name, node.domain, node.op_type
+        self.name: str = node.name
+        self.domain: str = node.domain
+        self.op_type: str = node.op_type
 
 
 class OrtEpAssignedSubgraph:

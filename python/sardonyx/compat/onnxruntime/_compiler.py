@@ -22,7 +22,9 @@ class OrtCompileApiFlags(enum.IntFlag):
 
 class OrtExternalInitializerInfo:
     def __init__(self, filepath: str, file_offset: int, byte_size: int):
-        self.filepath, self.file_offset, self.byte_size = filepath, file_offset, byte_size
+        self.filepath = filepath
+        self.file_offset = file_offset
+        self.byte_size = byte_size
 
 
 class ModelCompiler:

@@ -73,24 +73,29 @@ class _Options:
 class SessionOptions(_Options):
     """What Sardonyx makes of each attribute: docs/python.md. Those that decide nothing here are kept as they were set."""
 
-    enable_cpu_mem_arena = _typed("enable_cpu_mem_arena", bool, True)
-    enable_mem_pattern = _typed("enable_mem_pattern", bool, True)
-    enable_mem_reuse = _typed("enable_mem_reuse", bool, True)
-    enable_profiling = _typed("enable_profiling", bool, False, "Runs are timed; end_profiling() writes the trace.")
-    execution_mode = _typed("execution_mode", ExecutionMode, ExecutionMode.ORT_SEQUENTIAL)
-    execution_order = _typed("execution_order", ExecutionOrder, ExecutionOrder.DEFAULT)
-    graph_optimization_level = _typed("graph_optimization_level", GraphOptimizationLevel, GraphOptimizationLevel.ORT_ENABLE_ALL,
-                                      "ORT_DISABLE_ALL: operators are not combined.")
-    inter_op_num_threads = _typed("inter_op_num_threads", int, 0)
-    intra_op_num_threads = _typed("intra_op_num_threads", int, 0, "Threads of a session, the caller included; 0: all it may use.")
-    log_severity_level = _typed("log_severity_level", int, -1,
-                                "0 verbose … 4 fatal: what of its session the logger \"sardonyx\" is given; -1: what it is enabled for.")
-    log_verbosity_level = _typed("log_verbosity_level", int, 0)
-    logid = _typed("logid", str, "")
-    optimized_model_filepath = _typed("optimized_model_filepath", str, "", "A file that the model is written to, as it is; one that ends in .sdx gets its packed weights.")
-    profile_file_prefix = _typed("profile_file_prefix", str, "onnxruntime_profile_")
-    use_deterministic_compute = _typed("use_deterministic_compute", bool, False)
-    use_per_session_threads = _typed("use_per_session_threads", bool, True)
+    enable_cpu_mem_arena: bool = _typed("enable_cpu_mem_arena", bool, True)
+    enable_mem_pattern: bool = _typed("enable_mem_pattern", bool, True)
+    enable_mem_reuse: bool = _typed("enable_mem_reuse", bool, True)
+    enable_profiling: bool = _typed("enable_profiling", bool, False, "Runs are timed; end_profiling() writes the trace.")
+    execution_mode: ExecutionMode = _typed("execution_mode", ExecutionMode, ExecutionMode.ORT_SEQUENTIAL)
+    execution_order: ExecutionOrder = _typed("execution_order", ExecutionOrder, ExecutionOrder.DEFAULT)
+    graph_optimization_level: GraphOptimizationLevel = _typed(
+        "graph_optimization_level", GraphOptimizationLevel, GraphOptimizationLevel.ORT_ENABLE_ALL,
+        "ORT_DISABLE_ALL: operators are not combined.")
+    inter_op_num_threads: int = _typed("inter_op_num_threads", int, 0)
+    intra_op_num_threads: int = _typed("intra_op_num_threads", int, 0,
+                                       "Threads of a session, the caller included; 0: all it may use.")
+    log_severity_level: int = _typed(
+        "log_severity_level", int, -1,
+        "0 verbose … 4 fatal: what of its session the logger \"sardonyx\" is given; -1: what it is enabled for.")
+    log_verbosity_level: int = _typed("log_verbosity_level", int, 0)
+    logid: str = _typed("logid", str, "")
+    optimized_model_filepath: str = _typed(
+        "optimized_model_filepath", str, "",
+        "A file that the model is written to, as it is; one that ends in .sdx gets its packed weights.")
+    profile_file_prefix: str = _typed("profile_file_prefix", str, "onnxruntime_profile_")
+    use_deterministic_compute: bool = _typed("use_deterministic_compute", bool, False)
+    use_per_session_threads: bool = _typed("use_per_session_threads", bool, True)
 
     def __init__(self) -> None:
         self._config: dict[str, str] = {}
@@ -167,10 +172,10 @@ class SessionOptions(_Options):
 
 
 class RunOptions(_Options):
-    log_severity_level = _typed("log_severity_level", int, -1)
-    log_verbosity_level = _typed("log_verbosity_level", int, 0)
-    logid = _typed("logid", str, "")
-    only_execute_path_to_fetches = _typed("only_execute_path_to_fetches", bool, False)
+    log_severity_level: int = _typed("log_severity_level", int, -1)
+    log_verbosity_level: int = _typed("log_verbosity_level", int, 0)
+    logid: str = _typed("logid", str, "")
+    only_execute_path_to_fetches: bool = _typed("only_execute_path_to_fetches", bool, False)
 
     def __init__(self) -> None:
         self._cancel = _core.Cancel()

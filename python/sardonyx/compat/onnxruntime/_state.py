@@ -46,7 +46,7 @@ class OrtEpDevice:
         self.ep_vendor = "Sardonyx"
         self.ep_metadata: dict[str, str] = {}
         self.ep_options: dict[str, str] = {}
-        self.device = OrtHardwareDevice()
+        self.device: OrtHardwareDevice = OrtHardwareDevice()
 
 
 EP_DEVICE = OrtEpDevice()

@@ -43,7 +43,11 @@ class OrtDeviceMemoryType(enum.IntEnum):
     HOST_ACCESSIBLE = 5
 
 
-OrtMemoryInfoDeviceType = enum.IntEnum("OrtMemoryInfoDeviceType", {"CPU": 0, "GPU": 1, "FPGA": 2, "NPU": 3})
+class OrtMemoryInfoDeviceType(enum.IntEnum):
+    CPU = 0
+    GPU = 1
+    FPGA = 2
+    NPU = 3
 
 
 class OrtSparseFormat(enum.IntEnum):
@@ -82,12 +86,12 @@ class OrtArenaCfg:
     def __init__(self, *arguments: Any):
         options: dict[str, Any] = dict(arguments[0]) if len(arguments) == 1 else dict(zip(
             ("max_mem", "arena_extend_strategy", "initial_chunk_size_bytes", "max_dead_bytes_per_chunk"), arguments))
-        self.max_mem = options.get("max_mem", 0)
-        self.arena_extend_strategy = options.get("arena_extend_strategy", -1)
-        self.initial_chunk_size_bytes = options.get("initial_chunk_size_bytes", -1)
-        self.max_dead_bytes_per_chunk = options.get("max_dead_bytes_per_chunk", -1)
-        self.initial_growth_chunk_size_bytes = options.get("initial_growth_chunk_size_bytes", -1)
-        self.max_power_of_two_extend_bytes = options.get("max_power_of_two_extend_bytes", -1)
+        self.max_mem: int = options.get("max_mem", 0)
+        self.arena_extend_strategy: int = options.get("arena_extend_strategy", -1)
+        self.initial_chunk_size_bytes: int = options.get("initial_chunk_size_bytes", -1)
+        self.max_dead_bytes_per_chunk: int = options.get("max_dead_bytes_per_chunk", -1)
+        self.initial_growth_chunk_size_bytes: int = options.get("initial_growth_chunk_size_bytes", -1)
+        self.max_power_of_two_extend_bytes: int = options.get("max_power_of_two_extend_bytes", -1)
 
 
 # Kind and vendor of the devices that onnxruntime has names for.
@@ -161,7 +165,8 @@ class OrtDevice:
     def device_mem_type(self) -> int:
         return self._mem_type
 
-    vendor_id, mem_type = device_vendor_id, device_mem_type
+    vendor_id = device_vendor_id
+    mem_type = device_mem_type
 
     def _get_c_device(self) -> OrtDevice:
         return self
@@ -411,7 +416,8 @@ class SparseTensor:
         counts = np.bincount(pairs[:, 0], minlength=self._coordinates.shape[0])
         return SparseCsrView(pairs[:, 1].copy(), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
 
-    get_coo_data, get_csrc_data = as_coo_view, as_csrc_view
+    get_coo_data = as_coo_view
+    get_csrc_data = as_csrc_view
 
     def as_blocksparse_view(self) -> Any:
         raise RuntimeError("the tensor is not in block form")

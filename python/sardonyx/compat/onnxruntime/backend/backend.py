@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import unittest
-from typing import Any
+from typing import Any, Final
 
 from onnx import checker, helper
 from onnx.backend.base import Backend
@@ -22,7 +22,7 @@ class OnnxRuntimeBackend(Backend):
     """Models are paths, bytes, messages, sessions, or what prepare() has made. Further options are attributes of SessionOptions, and
     of RunOptions where something runs."""
 
-    allowReleasedOpsetsOnly = os.getenv("ALLOW_RELEASED_ONNX_OPSET_ONLY", "1") == "1"
+    allowReleasedOpsetsOnly: bool = os.getenv("ALLOW_RELEASED_ONNX_OPSET_ONLY", "1") == "1"
 
     @classmethod
     def is_compatible(cls, model: Any, device: str | None = None, **kwargs: Any) -> bool:
@@ -69,7 +69,7 @@ class OnnxRuntimeBackend(Backend):
         raise NotImplementedError("It is much more efficient to run a whole model than every node independently.")
 
 
-is_compatible = OnnxRuntimeBackend.is_compatible
-prepare = OnnxRuntimeBackend.prepare
-run = OnnxRuntimeBackend.run_model
-supports_device = OnnxRuntimeBackend.supports_device
+is_compatible: Final = OnnxRuntimeBackend.is_compatible
+prepare: Final = OnnxRuntimeBackend.prepare
+run: Final = OnnxRuntimeBackend.run_model
+supports_device: Final = OnnxRuntimeBackend.supports_device

@@ -21,7 +21,8 @@ from .._values import (ArenaExtendStrategy, OrtAllocatorType, OrtArenaCfg, OrtDe
                        OrtMemoryInfoDeviceType, OrtMemType, OrtSparseFormat, OrtValue, OrtValueVector, SparseCooView,
                        SparseCsrView, SparseTensor, copy_tensors, is_dlpack_uint8_tensor)
 
-kNextPowerOfTwo, kSameAsRequested = ArenaExtendStrategy.kNextPowerOfTwo, ArenaExtendStrategy.kSameAsRequested
+kNextPowerOfTwo: ArenaExtendStrategy = ArenaExtendStrategy.kNextPowerOfTwo
+kSameAsRequested: ArenaExtendStrategy = ArenaExtendStrategy.kSameAsRequested
 
 
 def get_default_session_options() -> SessionOptions:
