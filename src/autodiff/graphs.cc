@@ -105,7 +105,7 @@ GradientWalk::History GradientWalk::history_of(const ir::Node& node) const {
 }
 
 bool GradientWalk::History::by_sequences() const {
-  return std::ranges::find(changing, 1) != changing.end();
+  return std::ranges::any_of(forms, [](Form form) { return form != Form::stack; });
 }
 
 std::vector<ir::Node> GradientWalk::with_history(const ir::Node& node) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "autodiff/bodies.h"
 #include "autodiff/history.h"
 #include "base/fail.h"
 #include "ops/upgrade_context.h"
@@ -58,8 +59,51 @@ bool GradientWalk::changes_shape(const Iteration& it, size_t state) const {
   return !after->type.shape || *after->type.shape != *before->type.shape;
 }
 
+namespace {
+
+// A Loop that adds items of one sequence, `count` of them from `start` on (the first, where it is
+// empty), to the end of another.
+ir::Node appended(const std::string& to, const std::string& from, const std::string& start,
+                  const std::string& count, const std::string& result,
+                  const GradientServices& services) {
+  NodeWriter w(services);
+  ir::Graph body;
+  body.name = "append";
+  const auto input = [&](std::string_view hint) {
+    return body.inputs.emplace_back().name = w.fresh(hint);
+  };
+  const std::string number = input("i"), go = input("go"), items = input("items");
+  const std::string at = start.empty() ? number : w.add("Add", {number, start});
+  const std::string on = w.add("Identity", {go});
+  const std::string more = w.add("SequenceInsert", {items, w.add("SequenceAt", {from, at})});
+  for (const std::string& name : {on, more}) body.outputs.emplace_back().name = name;
+  body.nodes = w.take();
+  ir::Node loop;
+  loop.op_type = "Loop";
+  loop.inputs = {count, "", to};
+  loop.outputs = {result};
+  loop.attributes = {graph_attribute("body", std::move(body))};
+  return loop;
+}
+
+ir::Node no_items(ElementType type, const std::string& result) {
+  ir::Node empty;
+  empty.op_type = "SequenceEmpty";
+  empty.outputs = {result};
+  empty.attributes = {int_attribute("dtype", static_cast<int64_t>(type))};
+  return empty;
+}
+
+ElementType item_type(const infer::ValueFacts* sequence) {
+  return sequence != nullptr && sequence->type.nested ? sequence->type.nested->element
+                                                      : ElementType::undefined;
+}
+
+}  // namespace
+
 // The node also stacks what enters each of its iterations: the states, and a Loop's number of the
-// iteration; and what its body draws. States that change their shape go into sequences.
+// iteration; and what its body draws. States that change their shape go into sequences; the items
+// of those that are sequences into one.
 std::vector<ir::Node> GradientWalk::with_states(const Iteration& it, History& history) {
   ir::Node more = *it.node;
   ir::Graph body = *it.body;
@@ -85,31 +129,43 @@ std::vector<ir::Node> GradientWalk::with_states(const Iteration& it, History& hi
   for (size_t i = 0; i < it.states; ++i) {
     const std::string& initial = it.node->inputs[it.first_state + i];
     const auto kind = emitter_.kind(initial);
-    if (kind != ir::TypeProto::Kind::none && kind != ir::TypeProto::Kind::tensor) {
+    const bool is_sequence = it.loop && kind == ir::TypeProto::Kind::sequence &&
+                             item_type(services_.known(initial)) != ElementType::undefined;
+    if (kind != ir::TypeProto::Kind::none && kind != ir::TypeProto::Kind::tensor && !is_sequence) {
       view.fail(
           ErrorCode::unsupported,
-          "has no gradient: its state '{}' is no tensor; stack what each iteration makes as a "
-          "further output",
+          "has no gradient: its state '{}' is no tensor and no sequence of tensors; stack what "
+          "each iteration makes as a further output",
           initial);
     }
+    using Form = History::Form;
     const std::string entered = body.inputs[it.body_inputs + i].name;
-    history.changing.push_back(changes_shape(it, i));
-    if (!history.changing.back()) {
+    history.forms.push_back(is_sequence            ? Form::items
+                            : changes_shape(it, i) ? Form::sequence
+                                                   : Form::stack);
+    history.counts.emplace_back();
+    if (history.forms.back() == Form::stack) {
       body.outputs.emplace_back().name = hand_on("Identity", {entered});
       history.states.push_back(output("entered"));
       continue;
     }
     // One more state behind the others.
-    ir::Node& empty = made.emplace_back();
-    empty.op_type = "SequenceEmpty";
-    empty.outputs = {services_.fresh_name("none")};
-    empty.attributes = {
-        int_attribute("dtype", static_cast<int64_t>(services_.known(initial)->type.element))};
-    more.inputs.push_back(empty.outputs[0]);
+    const infer::ValueFacts* known = services_.known(initial);
+    made.push_back(no_items(is_sequence ? item_type(known) : known->type.element,
+                            services_.fresh_name("none")));
+    more.inputs.push_back(made.back().outputs[0]);
     const std::string list = services_.fresh_name("entered");
     body.inputs.emplace_back().name = list;
     ir::ValueInfo info;
-    info.name = hand_on("SequenceInsert", {list, entered});
+    if (is_sequence) {
+      const std::string count = hand_on("SequenceLength", {entered});
+      info.name = services_.fresh_name("entered");
+      body.nodes.push_back(appended(list, entered, "", count, info.name, services_));
+      body.outputs.emplace_back().name = count;
+      history.counts.back() = output("count");
+    } else {
+      info.name = hand_on("SequenceInsert", {list, entered});
+    }
     const auto at = static_cast<std::ptrdiff_t>(it.states + sequences);
     body.outputs.insert(body.outputs.begin() + static_cast<std::ptrdiff_t>(it.body_outputs) + at,
                         info);
@@ -177,6 +233,16 @@ infer::ValueFacts between(const infer::ValueFacts* first, const infer::ValueFact
   return any;
 }
 
+// Of a sequence whose items may be of other shapes in each iteration.
+infer::ValueFacts of_any_items(const infer::ValueFacts* known) {
+  infer::ValueFacts any = like(known);
+  if (!any.type.nested) return any;
+  ir::ValueType item = *any.type.nested;
+  item.shape.reset();
+  any.type.nested = std::make_shared<const ir::ValueType>(std::move(item));
+  return any;
+}
+
 }  // namespace
 
 // A Scan from the last iteration to the first. It carries the gradients of the states and sums
@@ -193,7 +259,7 @@ class GradientWalk::Reverse {
         it_(walk.iteration_of(node)),
         history_(walk.history_of(node)),
         captured_(walk.active_captures(node)),
-        by_sequences_(history_.by_sequences()) {}
+        by_sequences_(history_.by_sequences() || captures_sequence()) {}
 
   void make() {
     choose();
@@ -209,6 +275,18 @@ class GradientWalk::Reverse {
  private:
   const infer::ValueFacts* known(const std::string& value) const {
     return walk_.services_.known(value);
+  }
+  // Whose gradient is summed from iteration to iteration, in a state that a Scan can't have.
+  bool captures_sequence() const {
+    const auto found = std::ranges::find_if(captured_, [&](const std::string& name) {
+      return e_.kind(name) == ir::TypeProto::Kind::sequence;
+    });
+    if (found == captured_.end()) return false;
+    if (!it_.loop)
+      ops::NodeView(node_, schema::newest("", node_.op_type))
+          .fail(ErrorCode::unsupported,
+                "has no gradient: its body reads the sequence '{}'; a Loop may do that", *found);
+    return true;
   }
   std::string fresh(std::string_view hint) const { return walk_.services_.fresh_name(hint); }
   const std::string& initial(size_t state) const { return node_.inputs[it_.first_state + state]; }
@@ -246,6 +324,22 @@ class GradientWalk::Reverse {
     entering_.emplace_back(node.outputs[0], std::move(known));
     return node.outputs[0];
   }
+  // A sequence that entered an iteration, from the items of all.
+  std::string read_items(size_t state) {
+    const std::string& counts = history_.counts[state];
+    const std::string zero =
+        e_.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(0))});
+    const std::string starts = e_.emit("CumSum", {counts, zero}, {int_attribute("exclusive", 1)});
+    const std::string start = read("Gather", {starts, transposed_}, "start", {}),
+                      count = read("Gather", {counts, transposed_}, "count", {});
+    const infer::ValueFacts* items = known(initial(state));
+    reads_.push_back(no_items(item_type(items), fresh("none")));
+    const std::string none = reads_.back().outputs[0];
+    reads_.push_back(
+        appended(none, history_.states[state], start, count, fresh("entered"), walk_.services_));
+    entering_.emplace_back(reads_.back().outputs[0], of_any_items(items));
+    return reads_.back().outputs[0];
+  }
   std::string enter_slices(const std::string& from, int64_t axis, bool backwards) {
     if (by_sequences_)
       return read("Gather", {from, transposed_}, "slice", slice_of(known(from), axis));
@@ -266,12 +360,19 @@ class GradientWalk::Reverse {
 
   void enter_flows() {
     for (const size_t i : carried_) {
-      const bool changes = history_.changing[i] != 0;
-      const std::string& ends_as = changes ? history_.finals[i] : initial(i);
       const std::string given = of_output(i);
-      state_flows_.push_back(
-          enter(given.empty() ? e_.filled_like(0, ends_as) : given, "d_state",
-                changes ? between(known(initial(i)), known(ends_as)) : like(known(initial(i)))));
+      const auto enter_flow = [&](const std::string& ends_as, infer::ValueFacts facts) {
+        state_flows_.push_back(
+            enter(given.empty() ? e_.filled_like(0, ends_as) : given, "d_state", std::move(facts)));
+      };
+      const std::string& last = history_.finals[i];
+      switch (history_.forms[i]) {
+        case History::Form::stack: enter_flow(initial(i), like(known(initial(i)))); break;
+        case History::Form::sequence:
+          enter_flow(last, between(known(initial(i)), known(last)));
+          break;
+        case History::Form::items: enter_flow(last, of_any_items(known(initial(i)))); break;
+      }
     }
     for (const std::string& name : captured_)
       sums_.push_back(enter(e_.filled_like(0, name), "sum", like(known(name))));
@@ -279,10 +380,16 @@ class GradientWalk::Reverse {
 
   void enter_history() {
     for (size_t i = 0; i < it_.states; ++i) {
-      states_.push_back(history_.changing[i] != 0
-                            ? read("SequenceAt", {history_.states[i], transposed_}, "entered",
-                                   between(known(initial(i)), known(history_.finals[i])))
-                            : enter_slices(history_.states[i], 0, true));
+      switch (history_.forms[i]) {
+        case History::Form::stack:
+          states_.push_back(enter_slices(history_.states[i], 0, true));
+          break;
+        case History::Form::sequence:
+          states_.push_back(read("SequenceAt", {history_.states[i], transposed_}, "entered",
+                                 between(known(initial(i)), known(history_.finals[i]))));
+          break;
+        case History::Form::items: states_.push_back(read_items(i)); break;
+      }
     }
     if (it_.loop) number_ = enter_slices(history_.number, 0, true);
     for (const std::string& stack : history_.draws) drawn_.push_back(enter_slices(stack, 0, true));
@@ -352,7 +459,7 @@ class GradientWalk::Reverse {
       if (more.empty())
         give(sums_[c]);
       else
-        outputs.push_back(e.emit("Add", {sums_[c], more}));
+        outputs.push_back(e.sum({sums_[c], more}));
     }
     for (const size_t m : asked_) give(walk.gathered_or_zeros(slices_[m]));
     return outputs;

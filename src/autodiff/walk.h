@@ -94,8 +94,14 @@ class GradientWalk {
   class Reverse;
   // What of the forward run a node with graphs hands to its gradient.
   struct History {
-    std::vector<std::string> states, draws;  // stacks; a sequence where a state changes its shape
-    std::vector<char> changing;              // by state
+    enum class Form : uint8_t {
+      stack,     // tensors of one shape, stacked
+      sequence,  // of tensors of several shapes
+      items,     // of the sequences that entered, one after the other; `counts` has their lengths
+    };
+    std::vector<std::string> states, draws;  // what entered; stacks
+    std::vector<Form> forms;                 // by state
+    std::vector<std::string> counts;         // by state; stacks
     std::vector<std::string> finals;         // what the states end as
     std::string number;
     bool by_sequences() const;

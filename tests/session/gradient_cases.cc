@@ -330,6 +330,46 @@ void changing_states(const Check& check) {
         {x, w});
 }
 
+// Sequences that grow, turn over and are read in part, beside states that are tensors.
+void sequence_states(const Check& check) {
+  const Input x{"x", spread({2, 3}, 0.2, 1)}, w{"w", spread({3}, 0.5, 1.2)};
+  const std::string three =
+      "n = Constant<value = int64 {3}>()\n go = Constant<value = bool {1}>()\n zero = "
+      "Constant<value = int64 {0}>()\n ";
+  check(three +
+            "some = SequenceConstruct(x)\n none = SequenceErase(some, zero)\n"
+            "h, all = Loop(n, go, x, none) <body = b (int64 i, bool c, v, s) => (o, r, t) { o = "
+            "Identity(c)\n u = Mul(v, w)\n r = Sin(u)\n t = SequenceInsert(s, r) }>\n"
+            " y = ConcatFromSequence<axis = 0>(all)",
+        {x, w});
+  check(three +
+            "both = SequenceConstruct(x, w)\n"
+            "last = Loop(n, go, both) <body = b (int64 i, bool c, s) => (o, t) { o = Identity(c)\n"
+            " first = SequenceAt(s, zero)\n rest = SequenceErase(s, zero)\n d = Tanh(first)\n"
+            " t = SequenceInsert(rest, d) }>\n"
+            " a = SequenceAt(last, zero)\n k = Constant<value = int64 {-1}>()\n"
+            " b = SequenceAt(last, k)\n y = Mul(a, b)",
+        {x, w});
+  // The sequence is read in each iteration, and not at the end; what it holds changes its shape.
+  check(three +
+            "one = SequenceConstruct(w)\n"
+            "s, all = Loop(n, go, one) <body = b (int64 i, bool c, s) => (o, t, out) { o = "
+            "Identity(c)\n k = Constant<value = int64 {-1}>()\n last = SequenceAt(s, k)\n"
+            " d = Sin(last)\n e = Concat<axis = 0>(d, last)\n t = SequenceInsert(s, e)\n"
+            " f = Mul(e, e)\n out = ReduceSum<keepdims = 0>(f) }>\n"
+            " y = Sin(all)",
+        {w});
+  // In a loop.
+  check(three +
+            "some = SequenceConstruct(x)\n none = SequenceErase(some, zero)\n"
+            "y = Loop(n, go, x) <body = b (int64 i, bool c, v) => (o, r) { o = Identity(c)\n"
+            " m = Constant<value = int64 {2}>()\n"
+            " h, s = Loop(m, go, v, none) <body = d (int64 j, bool e, p, q) => (f, g, l) { f = "
+            "Identity(e)\n g = Mul(p, w)\n l = SequenceInsert(q, g) }>\n"
+            " z = SequenceAt(s, zero)\n a = Sin(h)\n r = Add(z, a) }>",
+        {x, w});
+}
+
 void recurrent_layers(const Check& check) {
   struct Layer {
     const char* op;
@@ -571,6 +611,7 @@ constexpr GradientCases cases[] = {
     {"Branches", branches},
     {"Iterations", iterations},
     {"ChangingStates", changing_states},
+    {"SequenceStates", sequence_states},
     {"RecurrentLayers", recurrent_layers},
     {"LinearMaps", linear_maps},
     {"TransposedConvolutions", transposed_convolutions},
