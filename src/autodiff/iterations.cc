@@ -99,6 +99,18 @@ ElementType item_type(const infer::ValueFacts* sequence) {
                                                       : ElementType::undefined;
 }
 
+// Whether a body hands on a sequence as it is, or with one more item at its end.
+bool only_grows(const ir::Graph& body, const std::string& entered, size_t output) {
+  const std::string& given = body.outputs[output].name;
+  const auto maker = std::ranges::find_if(body.nodes, [&](const ir::Node& node) {
+    return std::ranges::find(node.outputs, given) != node.outputs.end();
+  });
+  if (maker == body.nodes.end()) return given == entered;
+  const bool at_end = maker->inputs.size() < 3 || maker->inputs[2].empty();
+  return maker->domain.empty() && !maker->inputs.empty() && maker->inputs[0] == entered &&
+         (maker->op_type == "Identity" || (maker->op_type == "SequenceInsert" && at_end));
+}
+
 }  // namespace
 
 // The node also stacks what enters each of its iterations: the states, and a Loop's number of the
@@ -140,13 +152,23 @@ std::vector<ir::Node> GradientWalk::with_states(const Iteration& it, History& hi
     }
     using Form = History::Form;
     const std::string entered = body.inputs[it.body_inputs + i].name;
-    history.forms.push_back(is_sequence            ? Form::items
+    history.forms.push_back(is_sequence && only_grows(*it.body, entered, it.body_outputs + i)
+                                ? Form::prefix
+                            : is_sequence          ? Form::items
                             : changes_shape(it, i) ? Form::sequence
                                                    : Form::stack);
     history.counts.emplace_back();
     if (history.forms.back() == Form::stack) {
       body.outputs.emplace_back().name = hand_on("Identity", {entered});
       history.states.push_back(output("entered"));
+      continue;
+    }
+    if (is_sequence) {
+      body.outputs.emplace_back().name = hand_on("SequenceLength", {entered});
+      history.counts.back() = output("count");
+    }
+    if (history.forms.back() == Form::prefix) {
+      history.states.push_back(history.finals[i]);
       continue;
     }
     // One more state behind the others.
@@ -158,11 +180,9 @@ std::vector<ir::Node> GradientWalk::with_states(const Iteration& it, History& hi
     body.inputs.emplace_back().name = list;
     ir::ValueInfo info;
     if (is_sequence) {
-      const std::string count = hand_on("SequenceLength", {entered});
+      const std::string count = body.outputs.back().name;
       info.name = services_.fresh_name("entered");
       body.nodes.push_back(appended(list, entered, "", count, info.name, services_));
-      body.outputs.emplace_back().name = count;
-      history.counts.back() = output("count");
     } else {
       info.name = hand_on("SequenceInsert", {list, entered});
     }
@@ -327,11 +347,15 @@ class GradientWalk::Reverse {
   // A sequence that entered an iteration, from the items of all.
   std::string read_items(size_t state) {
     const std::string& counts = history_.counts[state];
-    const std::string zero =
-        e_.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(0))});
-    const std::string starts = e_.emit("CumSum", {counts, zero}, {int_attribute("exclusive", 1)});
-    const std::string start = read("Gather", {starts, transposed_}, "start", {}),
-                      count = read("Gather", {counts, transposed_}, "count", {});
+    const bool is_prefix = history_.forms[state] == History::Form::prefix;
+    std::string start;
+    if (!is_prefix) {
+      const std::string zero =
+          e_.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(0))});
+      const std::string starts = e_.emit("CumSum", {counts, zero}, {int_attribute("exclusive", 1)});
+      start = read("Gather", {starts, transposed_}, "start", {});
+    }
+    const std::string count = read("Gather", {counts, transposed_}, "count", {});
     const infer::ValueFacts* items = known(initial(state));
     reads_.push_back(no_items(item_type(items), fresh("none")));
     const std::string none = reads_.back().outputs[0];
@@ -371,7 +395,8 @@ class GradientWalk::Reverse {
         case History::Form::sequence:
           enter_flow(last, between(known(initial(i)), known(last)));
           break;
-        case History::Form::items: enter_flow(last, of_any_items(known(initial(i)))); break;
+        case History::Form::items:
+        case History::Form::prefix: enter_flow(last, of_any_items(known(initial(i)))); break;
       }
     }
     for (const std::string& name : captured_)
@@ -388,7 +413,8 @@ class GradientWalk::Reverse {
           states_.push_back(read("SequenceAt", {history_.states[i], transposed_}, "entered",
                                  between(known(initial(i)), known(history_.finals[i]))));
           break;
-        case History::Form::items: states_.push_back(read_items(i)); break;
+        case History::Form::items:
+        case History::Form::prefix: states_.push_back(read_items(i)); break;
       }
     }
     if (it_.loop) number_ = enter_slices(history_.number, 0, true);

@@ -98,6 +98,7 @@ class GradientWalk {
       stack,     // tensors of one shape, stacked
       sequence,  // of tensors of several shapes
       items,     // of the sequences that entered, one after the other; `counts` has their lengths
+      prefix,    // of the sequence that the state ends as; `counts` has the lengths
     };
     std::vector<std::string> states, draws;  // what entered; stacks
     std::vector<Form> forms;                 // by state

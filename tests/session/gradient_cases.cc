@@ -359,6 +359,16 @@ void sequence_states(const Check& check) {
             " f = Mul(e, e)\n out = ReduceSum<keepdims = 0>(f) }>\n"
             " y = Sin(all)",
         {w});
+  // It grows at its beginning.
+  check(three +
+            "one = SequenceConstruct(w)\n"
+            "s, all = Loop(n, go, one) <body = b (int64 i, bool c, s) => (o, t, out) { o = "
+            "Identity(c)\n last = SequenceAt(s, zero)\n"
+            " d = Sin(last)\n e = Concat<axis = 0>(d, last)\n t = SequenceInsert(s, e, zero)\n"
+            " f = Mul(e, e)\n out = ReduceSum<keepdims = 0>(f) }>\n"
+            " k = Constant<value = int64 {2}>()\n h = SequenceAt(s, k)\n"
+            " g = ReduceSum<keepdims = 0>(h)\n y = Mul(all, g)",
+        {w});
   // In a loop.
   check(three +
             "some = SequenceConstruct(x)\n none = SequenceErase(some, zero)\n"
