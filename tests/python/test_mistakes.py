@@ -49,7 +49,7 @@ def test_a_file_of_another_kind_as_a_value(sardonyx, small):
 
 @pytest.mark.parametrize("name, data, says", [
     ("x.png", None, "is a NumPy array, whose file is named .npy"), ("x.pb", None, "is a NumPy array"),
-    ("x.npy", b"PK\3\4abc", "arrays of NumPy in one are named .npz"), ("x.npy", gzip.compress(b"array"), "unpack it first")])
+    ("x.npy", b"PK\3\4abc", "arrays of NumPy in one are named .npz"), ("x.npy", gzip.compress(b"array", mtime=0), "unpack it first")])
 def test_values_in_files_of_another_name(sardonyx, small, name, data, says, tmp_path):
     with open(tmp_path / name, "wb") as file:
         file.write(data) if data else np.save(file, np.ones(2, np.float32))
@@ -134,7 +134,7 @@ OTHERS = {
     "saved_model.pb": (SAVED, ["TensorFlow SavedModel", "tf2onnx"]),
     "frozen.pb": (field(1, NODE) + field(1, NODE), ["TensorFlow graph", "tf2onnx"]),
     "model.gguf": (b"GGUF" + bytes(40), ["GGUF", "without a graph"]),
-    "model.onnx.gz": (gzip.compress(b"model"), ["gzip", "unpack it first"]),
+    "model.onnx.gz": (gzip.compress(b"model", mtime=0), ["gzip", "unpack it first"]),
     "empty.onnx": (b"", ["seems to be empty"]),
     "page.onnx": (b"<!DOCTYPE html><html></html>", ["HTML page"]),
     "cut.onnx": (MODEL.read_bytes()[:1000], ["the file is cut off, damaged"]),
