@@ -162,7 +162,7 @@ class Hoisting {
 
   ir::Graph& graph_;
   std::unordered_set<std::string_view> outputs_;
-  std::unordered_map<std::string_view, size_t> makers_, last_readers_;
+  std::unordered_map<std::string, size_t> makers_, last_readers_;
   std::vector<size_t> places_;  // behind which node each one stands; itself: stays
   std::map<size_t, std::vector<size_t>> behind_;  // by place
 };

@@ -65,6 +65,21 @@ TEST(Updates, StandBehindTheirGradients) {
   EXPECT_EQ(order(graph), (std::vector<std::string>{"ga", "u", "a_new", "gb", "b_new", "h", "y"}));
 }
 
+// Graphs inside nodes read, too.
+TEST(Updates, CapturedGradients) {
+  const std::string gradient = "the_gradient_of_the_first_weight";
+  ir::Graph graph =
+      graph_of("  " + gradient +
+               " = Neg (x)\n  c = Greater (r, t)\n"
+               "  y = If (c) <then_branch = tb () => (float p) { p = ReduceSum <keepdims = 0> (" +
+               gradient +
+               ") }, else_branch = eb () => (float q) { q = Identity (t) }>\n"
+               "  a_new, va_new = " +
+               std::string(momentum) + " (r, t, a, " + gradient + ", va)\n");
+  train::hoist_updates(graph);
+  EXPECT_EQ(order(graph), (std::vector<std::string>{gradient, "a_new", "c", "y"}));
+}
+
 TEST(Updates, WhatDependsOnMuchStays) {
   std::string nodes = "  ga = Neg (x)\n  n0 = ReduceSum (ga)\n";
   for (int i = 0; i < 20; ++i)
