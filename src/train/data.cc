@@ -177,9 +177,10 @@ TrainingData TrainingData::read(const std::string& path, const TrainingSession& 
   const Arrays arrays = is_folder ? arrays_of_folder(path, inputs) : arrays_of_file(path, inputs);
   try {
     TrainingData data(ordered(path, inputs, arrays.named));
-    for (const auto& [name, value] : data.arrays_) {
+    for (const NamedValue& array : data.arrays_) {
+      const Tensor& tensor = array.second.tensor();
       data.is_mapped_.push_back(std::ranges::any_of(
-          arrays.files, [&](const Bytes& file) { return lies_in(value.tensor(), file); }));
+          arrays.files, [&](const Bytes& file) { return lies_in(tensor, file); }));
     }
     for (const Bytes& file : arrays.files) release_pages(file.span());  // their checksums were read
     return data;
