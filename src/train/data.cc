@@ -121,7 +121,7 @@ Tensor rows(const Tensor& from, std::span<const int64_t> places) {
   return made;
 }
 
-// Lets go of the whole pages of rows that were read, where as many stand side by side as make it
+// Releases the whole pages of rows that were read, where they are contiguous and long enough to be
 // worth it.
 void release_rows(const Tensor& mapped, std::span<const int64_t> places) {
   constexpr size_t worth_it = 64 << 10;

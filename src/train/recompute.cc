@@ -14,6 +14,7 @@
 #include "ops/internal/checks.h"
 #include "ops/internal/node.h"
 #include "ops/traits.h"
+#include "train/reads.h"
 
 namespace sardonyx::train {
 namespace {
@@ -72,7 +73,7 @@ class Recomputing {
   // The bytes of values where they are most. Updates of the state are made as soon as they can be
   // (hoist_updates), so that what only they read does not wait for them, and element-wise nodes
   // write over an operand.
-  int64_t most_bytes() const {
+  int64_t peak_bytes() const {
     std::unordered_map<std::string_view, std::string_view> shown;  // by views
     std::unordered_map<std::string_view, Life> lives;
     const auto root = [&](std::string_view name) {
@@ -211,18 +212,7 @@ class Recomputing {
   void for_each_read(const ir::Node& node, Visit&& visit) const {
     if (reads_sizes(node)) return;
     if (is_same(node)) return visit(node.inputs[0]);  // of the other one only its size
-    for (const std::string& input : node.inputs) {
-      if (!input.empty()) visit(input);
-    }
-    if (!ir::has_graphs(node)) return;
-    for (const ir::Attribute& attribute : node.attributes) {
-      if (attribute.g) {
-        for (const std::string& name : infer::captured_names(*attribute.g)) visit(name);
-      }
-      for (const auto& graph : attribute.graphs) {
-        for (const std::string& name : infer::captured_names(*graph)) visit(name);
-      }
-    }
+    train::for_each_read(node, visit);
   }
 
   // The node at which most memory is in use.
@@ -446,13 +436,13 @@ class Recomputing {
 
 size_t recompute(ir::Graph& graph) {
   Recomputing whole(graph);
-  int64_t least = whole.most_bytes();
+  int64_t least = whole.peak_bytes();
   size_t copies = 0;
   std::vector<ir::Node> nodes;
   for (const Ends& ends : whole.divisions()) {
     Recomputing trial = whole;
     const size_t count = trial.apply(ends);
-    const int64_t bytes = trial.most_bytes();
+    const int64_t bytes = trial.peak_bytes();
     if (bytes >= least) continue;
     least = bytes, copies = count, nodes = trial.take_nodes();
   }

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "autodiff/history.h"
-#include "infer/infer.h"
 #include "ir/walk.h"
 #include "train/graph_builder.h"
+#include "train/reads.h"
 
 namespace sardonyx::train {
 namespace {
@@ -50,21 +50,6 @@ std::vector<ir::Node> split(const ir::Node& node) {
     made.push_back(std::move(one));
   }
   return made;
-}
-
-template <class Visit>
-void for_each_read(const ir::Node& node, Visit&& visit) {
-  for (const std::string& input : node.inputs) {
-    if (!input.empty()) visit(input);
-  }
-  for (const ir::Attribute& attribute : node.attributes) {
-    if (attribute.g) {
-      for (const std::string& name : infer::captured_names(*attribute.g)) visit(name);
-    }
-    for (const auto& graph : attribute.graphs) {
-      for (const std::string& name : infer::captured_names(*graph)) visit(name);
-    }
-  }
 }
 
 }  // namespace

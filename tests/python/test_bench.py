@@ -126,20 +126,26 @@ def test_a_driver_without_its_library_says_so(sardonyx):
         assert result.returncode == 1 and result.stderr.startswith("bench_driver: ")
 
 
+def compute_the_same(sardonyx, tmp_path, peer: str) -> None:
+    import run
+
+    engines = {}
+    np.savez(tmp_path / "x.npz", image=np.random.default_rng(0).random((2, 1, 16, 16), np.float32))
+    with run.Process([*run.driver(sardonyx.path), *run.engine_words(["sardonyx", peer])]) as process:
+        for name in ("sardonyx", peer):
+            engines[name] = run.Guest(process, name)
+            engines[name].ask("load", DIGITS / "digits.onnx", 1)
+            engines[name].ask("inputs", tmp_path / "x.npz")
+            engines[name].ask("run", 2)
+        assert run.compare(engines, tmp_path, 1, None, peer) < 1e-4
+
+
 def test_openvino_computes_the_same(sardonyx, tmp_path):
     import run
 
     if not run.library("openvino"):
         pytest.skip("build/bench-peers is not there: `./dev bench` fetches OpenVINO")
-    engines = {}
-    with run.Process([*run.driver(sardonyx.path), *run.engine_words(["sardonyx", "openvino"])]) as process:
-        np.savez(tmp_path / "x.npz", image=np.random.default_rng(0).random((2, 1, 16, 16), np.float32))
-        for name in ("sardonyx", "openvino"):
-            engines[name] = run.Guest(process, name)
-            engines[name].ask("load", DIGITS / "digits.onnx", 1)
-            engines[name].ask("inputs", tmp_path / "x.npz")
-            engines[name].ask("run", 2)
-        assert run.compare(engines, tmp_path, 1, None, "openvino") < 1e-4
+    compute_the_same(sardonyx, tmp_path, "openvino")
 
 
 def test_a_peer_that_finds_avx2_alone(sardonyx, tmp_path, monkeypatch):
@@ -154,15 +160,7 @@ def test_a_peer_that_finds_avx2_alone(sardonyx, tmp_path, monkeypatch):
     run.pretend("avx2")
     copy = run.library("onnxruntime")
     assert asks and copy.is_relative_to(tmp_path) and avx2.places_of_cpuid(copy) == []
-    engines = {}
-    with run.Process([*run.driver(sardonyx.path), *run.engine_words(["sardonyx", "onnxruntime"])]) as process:
-        np.savez(tmp_path / "x.npz", image=np.random.default_rng(0).random((2, 1, 16, 16), np.float32))
-        for name in ("sardonyx", "onnxruntime"):
-            engines[name] = run.Guest(process, name)
-            engines[name].ask("load", DIGITS / "digits.onnx", 1)
-            engines[name].ask("inputs", tmp_path / "x.npz")
-            engines[name].ask("run", 2)
-        assert run.compare(engines, tmp_path, 1, None) < 1e-4
+    compute_the_same(sardonyx, tmp_path, "onnxruntime")
 
 
 def row(model: str, threads: int, ratio: float, best: float, **more) -> dict:

@@ -22,7 +22,7 @@ constexpr int64_t chunk_values = 64;  // a vector of weights
 constexpr int64_t chunk_bytes = 32;
 constexpr int64_t chunk_lanes = 8;
 constexpr int64_t lane_values = 8;  // of which four bytes hold so many
-constexpr int64_t least_block = 16;
+constexpr int64_t min_block = 16;
 
 // The digits, high to low, of the values in the low halves of weights' bytes and in the high ones;
 // the sums of the values that share a lane, as they are and eightfold; what one is worth.
@@ -260,7 +260,7 @@ void multiply(const NBitsMatrix& b, int rows, const DigitJob& job) {
 
 bool pair_digits_suit(const NBitsMatrix& b) {
   const bool whole =
-      b.block >= least_block && (chunk_values % b.block == 0 || b.block % chunk_values == 0);
+      b.block >= min_block && (chunk_values % b.block == 0 || b.block % chunk_values == 0);
   return instruction_set() >= InstructionSet::avx2 && b.bits == 4 && b.group == nullptr && whole;
 }
 
