@@ -17,6 +17,10 @@ struct GradientServices {
   std::function<std::string(std::string_view hint)> fresh_name;
   // What is known of a value by name; null where nothing is.
   std::function<const infer::ValueFacts*(std::string_view value)> known;
+  // Of Loop and Scan: compute each iteration again; false: keep what costly nodes made.
+  bool recompute_iterations = false;
+  // Says what a value is that a node makes since it was lowered.
+  std::function<void(const std::string& value, infer::ValueFacts facts)> assume;
   // Appends what a node of these imports becomes when it is lowered.
   std::function<void(ir::Node node, const std::vector<ir::OperatorSetId>& imports,
                      std::vector<ir::Node>& out)>

@@ -91,12 +91,6 @@ size_t count_draws(const ir::Graph& graph, const ir::Node& holder,
   return keep_draws(copy, holder, services).size();
 }
 
-std::string first_output(const ir::Node& node) {
-  const auto found =
-      std::ranges::find_if(node.outputs, [](const auto& name) { return !name.empty(); });
-  return found == node.outputs.end() ? std::string() : *found;
-}
-
 }  // namespace
 
 GradientWalk::History GradientWalk::history_of(const ir::Node& node) const {

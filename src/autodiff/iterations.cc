@@ -3,10 +3,14 @@
 #include "autodiff/iterations.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_set>
 
 #include "autodiff/bodies.h"
 #include "autodiff/history.h"
+#include "autodiff/kept_values.h"
 #include "base/fail.h"
+#include "ir/instantiate.h"
 #include "ops/upgrade_context.h"
 
 namespace sardonyx::autodiff {
@@ -434,22 +438,144 @@ class GradientWalk::Reverse {
     body.name = "back";
     walk_.services_.within(entering_, [&](const GradientServices& inside) {
       GradientWalk walk(inside, walk_.texts_, walk_.origin_);
-      const Names results = run_again(walk);
+      Names results = run_again(walk);
+      for (std::string& result : results) result = walk.actual(result);
       const auto flow = [&](size_t result, const std::string& gradient) {
-        const std::string value = walk.actual(results.at(result));
+        const std::string& value = results.at(result);
         if (walk.is_active(value)) walk.flow_into(value, gradient);
       };
       for (size_t i = 0; i < carried_.size(); ++i)
         flow(it_.body_outputs + carried_[i], state_flows_[i]);
       for (size_t k = 0; k < flowing_.size(); ++k)
         flow(it_.body_outputs + it_.states + flowing_[k], flows_[k]);
+      const size_t repeated = walk.emitter().nodes().size();
       walk.backward();
-      body.outputs = named(gradients(walk));
-      body.nodes = walk.emitter().take();
+      const Names outputs = gradients(walk);
+      body.outputs = named(outputs);
+      body.nodes = read_kept(walk.emitter().take(), repeated, outputs, results, inside);
     });
     body.inputs = named(body_inputs_);
     body.nodes.insert(body.nodes.begin(), reads_.begin(), reads_.end());
     return body;
+  }
+
+  // What costly nodes made comes from the loop itself, which hands it out as further outputs.
+  std::vector<ir::Node> read_kept(std::vector<ir::Node> nodes, size_t repeated,
+                                  const Names& outputs, const Names& results,
+                                  const GradientServices& inside) {
+    if (inside.recompute_iterations) return nodes;
+    ir::Node* loop = walk_.placed(first_output(node_));
+    if (loop == nullptr || loop->op_type != node_.op_type || !loop->domain.empty()) return nodes;
+    const auto middle = nodes.begin() + static_cast<std::ptrdiff_t>(repeated);
+    const std::vector<ir::Node> iteration(nodes.begin(), middle);
+    RepeatedIteration again{std::move(nodes), repeated, {}, outputs, captured_by(node_)};
+    for (const auto& [name, facts] : entering_) again.entering.push_back(name);
+    for (size_t i = 0; i < it_.states; ++i)
+      if (history_.forms[i] == History::Form::stack) again.same_shape.push_back(states_[i]);
+    for (const Names* more : {&slices_, &flows_})
+      again.same_shape.insert(again.same_shape.end(), more->begin(), more->end());
+    const Names kept = keep_values(again, inside);
+    if (kept.empty()) return std::move(again.nodes);
+    const Names stacks = hand_out_more(*loop, iteration, results, kept);
+    for (size_t i = 0; i < kept.size(); ++i) {
+      walk_.services_.assume(stacks[i], stack_of(inside.known(kept[i])));
+      enter_kept(stacks[i], kept[i]);
+    }
+    return std::move(again.nodes);
+  }
+
+  infer::ValueFacts stack_of(const infer::ValueFacts* value) const {
+    infer::ValueFacts stack = like(value);
+    std::optional<ir::Dim> count;
+    const auto take = [&](const std::string& from, int64_t axis) {
+      const infer::ValueFacts* facts = known(from);
+      if (count || facts == nullptr || !facts->type.shape) return;
+      const auto& dims = *facts->type.shape;
+      const auto at =
+          static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis);
+      if (at < dims.size()) count = dims[at];
+    };
+    take(history_.number, 0);
+    for (size_t m = 0; !it_.loop && m < it_.input_axes.size(); ++m)
+      take(node_.inputs[it_.states + m], it_.input_axes[m]);
+    if (count && stack.type.shape)
+      stack.type.shape->insert(stack.type.shape->begin(), *count);
+    else
+      stack.type.shape.reset();
+    return stack;
+  }
+
+  void enter_kept(const std::string& stack, const std::string& value) {
+    if (by_sequences_) {
+      ir::Node& node = reads_.emplace_back();
+      node.op_type = "Gather", node.inputs = {stack, transposed_}, node.outputs = {value};
+      return;
+    }
+    reverse_.inputs.push_back(stack), body_inputs_.push_back(value);
+    axes_.push_back(0), directions_.push_back(1);
+  }
+
+  // Puts the iteration as it is computed again in place of what the loop did, and stacks `kept`
+  // of it.
+  Names hand_out_more(ir::Node& loop, const std::vector<ir::Node>& iteration, const Names& results,
+                      const Names& kept) const {
+    ir::Attribute& attribute = *std::ranges::find(loop.attributes, "body", &ir::Attribute::name);
+    ir::Graph body = *attribute.g;
+    const auto lists = static_cast<size_t>(std::ranges::count_if(history_.forms, [](auto form) {
+      return form == History::Form::sequence || form == History::Form::items;
+    }));
+    const auto output_of = [&](size_t result) -> std::string& {
+      const bool behind = result >= it_.body_outputs + it_.states;
+      return body.outputs.at(result + (behind ? lists : 0)).name;
+    };
+    // The iteration under names of its own, from the values that enter the loop's body.
+    ir::Function function;
+    ir::Node call;
+    function.name = call.op_type = "iteration";
+    const auto enter = [&](const std::string& formal, const std::string& actual) {
+      function.inputs.push_back(formal), call.inputs.push_back(actual);
+    };
+    if (it_.loop) enter(number_, body.inputs.at(0).name);
+    for (size_t i = 0; i < it_.states; ++i)
+      enter(states_[i], body.inputs.at(it_.body_inputs + i).name);
+    for (size_t m = 0; m < slices_.size(); ++m)
+      enter(slices_[m], body.inputs.at(it_.body_inputs + it_.states + m).name);
+    for (size_t d = 0; d < drawn_.size(); ++d) enter(drawn_[d], output_of(results.size() + d));
+    std::unordered_set<std::string> own(function.inputs.begin(), function.inputs.end());
+    for (const ir::Node& node : iteration) own.insert(node.outputs.begin(), node.outputs.end());
+    for (const ir::Node& node : iteration) {
+      for (const std::string& name : reads_of(node))
+        if (own.insert(name).second) enter(name, name);  // captured
+    }
+    function.nodes = iteration;
+    const auto give = [&](const std::string& value) {
+      ir::Node& handed = function.nodes.emplace_back();
+      handed.op_type = "Identity";
+      handed.inputs = {value};
+      handed.outputs = {fresh("handed")};
+      function.outputs.push_back(handed.outputs[0]);
+      return call.outputs.emplace_back(fresh("handed"));
+    };
+    for (size_t i = 0; i < results.size(); ++i) output_of(i) = give(results[i]);
+    Names stacks;
+    for (const std::string& value : kept) {
+      body.outputs.emplace_back().name = give(value);
+      stacks.push_back(loop.outputs.emplace_back(fresh("kept")));
+    }
+    for (ir::Node& node : ir::instantiate(function, call, walk_.services_.fresh_name)) {
+      node.origin.clear();
+      body.nodes.push_back(std::move(node));
+    }
+    std::unordered_set<std::string> wanted;
+    for (const ir::ValueInfo& output : body.outputs) wanted.insert(output.name);
+    body.nodes = pruned(std::move(body.nodes), std::move(wanted));
+    const size_t stacked = body.outputs.size() - it_.body_outputs - it_.states - lists;
+    for (ir::Attribute& list : loop.attributes) {
+      if (list.name == "scan_output_axes" || list.name == "scan_output_directions")
+        list.ints.resize(stacked, 0);
+    }
+    attribute.g = std::make_shared<const ir::Graph>(std::move(body));
+    return stacks;
   }
 
   // The iteration, from what entered it.

@@ -1,6 +1,7 @@
 // What the gradients of operators with graphs share. Internal to the gradients.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,12 @@ inline std::vector<ir::ValueInfo> named(const std::vector<std::string>& names) {
 
 inline const ir::Graph& graph_of(const ir::Node& node, std::string_view attribute) {
   return *node.find(attribute)->g;
+}
+
+inline std::string first_output(const ir::Node& node) {
+  const auto found =
+      std::ranges::find_if(node.outputs, [](const auto& name) { return !name.empty(); });
+  return found == node.outputs.end() ? std::string() : *found;
 }
 
 inline infer::ValueFacts like(const infer::ValueFacts* value) {

@@ -51,6 +51,7 @@ class GradientEmitter {
   // -1.
   std::optional<Shape> image(std::string_view value) const;
 
+  std::vector<ir::Node>& nodes() { return made_; }
   std::vector<ir::Node> take() { return std::move(made_); }
 
  private:

@@ -4,6 +4,7 @@
 
 #include "autodiff/bodies.h"
 #include "autodiff/history.h"
+#include "autodiff/kept_values.h"
 #include "base/fail.h"
 #include "infer/infer.h"
 #include "ir/instantiate.h"
@@ -62,21 +63,6 @@ std::string at(const std::vector<std::string>& names, int i) {
   return i >= 0 && static_cast<size_t>(i) < names.size() ? names[static_cast<size_t>(i)] : "";
 }
 
-// Drops the nodes that nothing in `wanted` depends on.
-std::vector<ir::Node> pruned(std::vector<ir::Node> nodes, std::unordered_set<std::string> wanted) {
-  std::vector<ir::Node> kept;
-  for (size_t i = nodes.size(); i-- > 0;) {
-    const auto& outputs = nodes[i].outputs;
-    if (std::none_of(outputs.begin(), outputs.end(),
-                     [&](const std::string& name) { return wanted.contains(name); }))
-      continue;
-    wanted.insert(nodes[i].inputs.begin(), nodes[i].inputs.end());
-    kept.push_back(std::move(nodes[i]));
-  }
-  std::reverse(kept.begin(), kept.end());
-  return kept;
-}
-
 bool stops(const schema::Formal* formal) {
   return formal != nullptr &&
          formal->differentiable == schema::Differentiability::not_differentiable;
@@ -128,6 +114,19 @@ std::vector<std::string> captured_by(const ir::Node& node) {
 std::string GradientWalk::actual(const std::string& name) const {
   const auto found = names_.find(name);
   return found == names_.end() ? name : found->second;
+}
+
+ir::Node* GradientWalk::placed(const std::string& output) {
+  const auto makes = [&](const ir::Node& node) {
+    return std::ranges::find(node.outputs, output) != node.outputs.end();
+  };
+  for (Replaced& replaced : replaced_) {
+    const auto found = std::ranges::find_if(replaced.by, makes);
+    if (found != replaced.by.end()) return &*found;
+  }
+  auto& emitted = emitter_.nodes();
+  const auto found = std::ranges::find_if(emitted, makes);
+  return found == emitted.end() ? nullptr : &*found;
 }
 
 // --- Forward ------------------------------------------------------------------------------------

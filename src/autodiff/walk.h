@@ -112,6 +112,8 @@ class GradientWalk {
   std::vector<ir::Node> with_states(const Iteration& it, History& history);
   bool changes_shape(const Iteration& it, size_t state) const;
   History history_of(const ir::Node& node) const;
+  // The lowered node with this output, among those that were made.
+  ir::Node* placed(const std::string& output);
   void graphs_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
   void if_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
   void sequence_map_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);

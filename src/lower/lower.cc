@@ -165,7 +165,11 @@ class Lowering {
   autodiff::GradientServices gradient_services(infer::Scope& scope, int depth) {
     autodiff::GradientServices services;
     services.fresh_name = services_.fresh_name;
+    services.recompute_iterations = options_.recompute_iterations;
     services.known = [&scope](std::string_view name) { return scope.find(name); };
+    services.assume = [&scope](const std::string& name, infer::ValueFacts facts) {
+      scope.set(name, std::move(facts));
+    };
     services.lower = [this, &scope, depth](ir::Node node, const Imports& imports,
                                            std::vector<ir::Node>& out) {
       const Adding adding(*this);

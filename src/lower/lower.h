@@ -26,6 +26,8 @@ struct LowerOptions {
   bool expand_bodies = true;
   // False: lower_and_infer leaves nodes without graphs out of the main graph that it makes.
   bool keep_nodes = true;
+  // Gradients of loops compute each iteration again instead of keeping what it made: less memory.
+  bool recompute_iterations = false;
   // Operators from outside that nodes may call; null: none. Borrowed for the call.
   const ops::CustomTable* custom = nullptr;
 };

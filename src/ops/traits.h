@@ -26,6 +26,9 @@ inline constexpr Traits packs_weights = 32;
 inline constexpr Traits keeps_quantization = 64;
 // Whatever gradient is asked for, the output does not depend on how large the input is.
 inline constexpr Traits no_gradient = 128;
+// Takes much longer than reading its inputs and writing its outputs: products, normalizations,
+// recurrent layers, transforms, sorts.
+inline constexpr Traits costly = 256;
 
 // Of the newest version of an operator of ai.onnx; 0 for those of other domains and for those that
 // have none. traits.cc lists them.

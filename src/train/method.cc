@@ -24,19 +24,21 @@ Method::Method(const Model::Implementation& model, MethodModel method, const Sta
   for (size_t i = 0; i + states_.size() < graph.inputs.size(); ++i)
     inputs_.push_back(describe(graph.inputs[i]));
   for (const ir::ValueInfo& output : graph.outputs) outputs_.push_back(describe(output));
-  graph_ = lower::lower(method.model, {.custom = &model.custom});
+  const bool saves_memory = options.recompute.value_or(false);
+  graph_ = lower::lower(method.model,
+                        {.recompute_iterations = saves_memory, .custom = &model.custom});
   if (options.reference) {
     passes::require_sound(graph_, {.pool = &pool});
     return;
   }
   split_updates(graph_);
-  if (options.recompute.value_or(false)) recompute(graph_);
+  if (saves_memory) recompute(graph_);
   passes::OptimizeOptions optimizing{.pool = &pool, .fuse = options.fuse};
   if (method.runs_once)
     optimizing.max_growth = optimizing.total_growth = optimizing.all_growth = small_constants;
   passes::optimize(graph_, optimizing);
   hoist_updates(graph_);
-  const run::PlanServices services{&model.packs, options.exact, options.recompute.value_or(false)};
+  const run::PlanServices services{&model.packs, options.exact, saves_memory};
   plan_ = std::make_shared<const run::Plan>(std::move(graph_), std::span<const ops::ValueFacts>(),
                                             std::vector<std::pair<std::string, ops::ValueFacts>>(),
                                             services);

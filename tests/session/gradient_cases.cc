@@ -295,6 +295,58 @@ void iterations(const Check& check) {
       {h, xs, w});
 }
 
+// Iterations whose products the gradient reads instead of computing them again.
+void products_in_iterations(const Check& check) {
+  const Input x{"x", spread({2, 3}, 0.2, 1)}, w{"w", spread({3, 3}, -0.6, 0.7)},
+      b{"b", spread({3}, -0.2, 0.3)};
+  const std::string start =
+      "n = Constant<value = int64 {3}>()\n two = Constant<value = int64 {2}>()\n go = "
+      "Constant<value = bool {1}>()\n zero = Constant<value_ints = [0]>()\n ";
+  // What is read is a product, what follows from one, and one part of several; the end comes
+  // before the count is reached.
+  check(start +
+            "e, all = Loop(n, go, x) <body = l (int64 i, bool c, v) => (o, r, out) { o = Less(i, "
+            "two)\n m = MatMul(v, w)\n a = Add(m, b)\n s = Softmax(a)\n f, g = Split<axis = 0, "
+            "num_outputs = 2>(s)\n h = Mul(f, g)\n k = CastLike(i, h)\n out = Add(h, k)\n"
+            " r = Mul(a, v) }>\n t = ReduceSum<keepdims = 0>(all)\n y = Mul(e, t)",
+        {x, w, b});
+  // A product of what does not change, and one whose shape is another each time.
+  check(start +
+            "y = Loop(n, go, x) <body = l (int64 i, bool c, v) => (o, r) { o = Identity(c)\n"
+            " ww = MatMul(w, w)\n one = Constant<value_ints = [1]>()\n j = Reshape(i, one)\n"
+            " k = Add(j, one)\n part = Slice(w, zero, k, zero)\n q = MatMul(part, ww)\n p = "
+            "Tanh(q)\n u = ReduceSum(p, zero)\n d = Mul(v, u)\n r = Tanh(d) }>",
+        {x, w});
+  // Scans both ways, with stacks along other axes.
+  check(
+      "f, s = Scan<num_scan_inputs = 2, scan_input_axes = [1, 0], scan_input_directions = [1, 0],"
+      " scan_output_axes = [1], scan_output_directions = [1], body = l (h, e, g) => (t, out) {"
+      " m = Gemm(h, w, b)\n p = Sigmoid(m)\n q = Mul(p, e)\n t = Add(q, g)\n out = MatMul(t, w) "
+      "}>(x, i, j)\n k = ReduceSum<keepdims = 0>(s)\n y = Mul(f, k)",
+      {x, w, b, {"i", spread({2, 4, 3}, -1, 1)}, {"j", spread({4, 2, 3}, -1, 1)}});
+  // Loops in loops, with a branch and a layer between them.
+  check(start +
+            "y = Loop(n, go, x) <body = l (int64 i, bool c, v) => (o, r) { o = Identity(c)\n"
+            " m = MatMul(v, w)\n first = Less(i, two)\n"
+            " br = If(first) <then_branch = tb () => (a) { ma = MatMul(m, w)\n a = Sin(ma) }, "
+            "else_branch = eb () => (d) { d = Tanh(m) }>\n"
+            " h, all = Loop(two, go, br) <body = ll (int64 j, bool cc, u) => (oo, rr, k) { oo = "
+            "Identity(cc)\n mu = MatMul(u, w)\n rr = Tanh(mu)\n k = Mul(rr, mu) }>\n"
+            " sum = ReduceSum<keepdims = 0>(all, zero)\n r = Add(h, sum) }>",
+        {x, w});
+  // Beside states that change their shape, and sequences.
+  check(start +
+            "list = SequenceConstruct(b)\n"
+            " e, g, s = Loop(n, go, x, x, list) <body = l (int64 i, bool c, v, grow, items) => (o, "
+            "r, more, next) { o = Identity(c)\n m = MatMul(v, w)\n r = Tanh(m)\n"
+            " last = Mul(grow, b)\n sl = Sin(last)\n more = Concat<axis = 0>(sl, r)\n"
+            " next = SequenceInsert(items, r) }>\n"
+            " a = ConcatFromSequence<axis = 0, new_axis = 0>(s)\n"
+            " sa = ReduceSum<keepdims = 0>(a)\n sg = ReduceSum<keepdims = 0>(g)\n p = Mul(sa, "
+            "sg)\n y = Mul(e, p)",
+        {x, w, {"b", spread({1, 3}, -0.2, 0.3)}});
+}
+
 // What grows from iteration to iteration, shrinks, or changes its rank.
 void changing_states(const Check& check) {
   const Input x{"x", spread({2, 3}, 0.2, 1)}, w{"w", spread({3}, 0.5, 1.2)};
@@ -620,6 +672,7 @@ constexpr GradientCases cases[] = {
     {"MoreMovement", more_movement},
     {"Branches", branches},
     {"Iterations", iterations},
+    {"ProductsInIterations", products_in_iterations},
     {"ChangingStates", changing_states},
     {"SequenceStates", sequence_states},
     {"RecurrentLayers", recurrent_layers},

@@ -117,5 +117,48 @@ TEST(GradientCost, LoopsRunForwardOnce) {
   EXPECT_EQ(loops_in(session), 2u);  // the loop and its gradient
 }
 
+// The products of the bodies of all loops, in order.
+std::vector<std::ptrdiff_t> products_of_loops(const std::string& nodes) {
+  const Session session(
+      Model::from_text(std::string(header) +
+                       "g (float[8, 16] x, float[16, 16] w, float[16] b) => (float[8, 16] d, "
+                       "float[16, 16] e) {\n n = Constant<value = int64 {3}>()\n go = "
+                       "Constant<value = bool {1}>()\n " +
+                       nodes +
+                       "\n d, e = ai.onnx.preview.training.Gradient<xs = [\"x\", \"w\"], zs = "
+                       "[\"b\"], y = \"y\">(x, w, b)\n}"));
+  std::vector<std::ptrdiff_t> products;
+  for (const StepDescription& step : session.steps()) {
+    for (const StepDescription::Body& body : step.bodies)
+      products.push_back(std::ranges::count_if(body.steps, [](const StepDescription& inner) {
+        return inner.node.find("MatMul") != std::string::npos ||
+               inner.node.find("Gemm") != std::string::npos;
+      }));
+  }
+  return products;
+}
+
+// Two products forward, two of their gradients each: none is computed again.
+TEST(GradientCost, ProductsOfLoopsAreComputedOnce) {
+  using Counts = std::vector<std::ptrdiff_t>;
+  const std::string step =
+      "m = MatMul(v, w)\n a = Add(m, b)\n t = Tanh(a)\n k = MatMul(t, w)\n s = Sigmoid(k)\n r = "
+      "Mul(s, v)";
+  EXPECT_EQ(products_of_loops(
+                "y = Loop(n, go, x) <body = l (int64 i, bool c, v) => (o, r) { o = Identity(c)\n" +
+                step + " }>"),
+            (Counts{2, 4}));
+  EXPECT_EQ(products_of_loops("y, all = Scan<num_scan_inputs = 1, body = l (v, e) => (r, f) { " +
+                              step + "\n f = Mul(e, e) }>(x, b)"),
+            (Counts{2, 4}));
+  // Where shapes differ from iteration to iteration, the iteration is computed again.
+  EXPECT_EQ(products_of_loops(
+                "z = Constant<value_ints = [0]>()\n y = Loop(n, go, x) <body = l (int64 i, bool c, "
+                "v) => (o, r) { o = Identity(c)\n one = Constant<value_ints = [1]>()\n ii = "
+                "Reshape(i, one)\n end = Add(ii, one)\n part = Slice(v, z, end, z)\n"
+                " m = MatMul(part, w)\n t = Tanh(m)\n h = ReduceSum(t, z)\n r = Mul(v, h) }>"),
+            (Counts{1, 3}));
+}
+
 }  // namespace
 }  // namespace sardonyx::test

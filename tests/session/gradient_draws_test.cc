@@ -65,6 +65,19 @@ TEST(DrawnGradient, OfRandomNodesInALoopAndAScan) {
   }
 }
 
+// What the gradient reads of a product is what became of the numbers that were drawn.
+TEST(DrawnGradient, OfProductsOfDrawnNumbers) {
+  const std::string product =
+      " size = Constant<value_ints = [64, 64]>()\n square = ConstantOfShape(size)\n"
+      " eye = EyeLike(square)\n k = RandomUniformLike(v)\n d = Mul(v, k)\n q = MatMul(d, eye)\n"
+      " qq = Mul(q, q)\n p = Sqrt(qq)\n l = RandomUniformLike(p)\n r = Mul(p, l)";
+  expect_the_drawn(
+      "y = Loop(n, go, x) <body = b (int64 i, bool c, v) => (o, r) { o = Identity(c)\n" + product +
+      " }>");
+  expect_the_drawn("y, all = Scan<num_scan_inputs = 1, body = b (v, z) => (r, f) { " + product +
+                   "\n f = Identity(z) }>(x, t4)");
+}
+
 TEST(DrawnGradient, OfBranches) {
   expect_the_drawn(
       "y = If(b) <then_branch = t () => (p) { p, m = Dropout(x, half, go) },"

@@ -111,6 +111,11 @@ void graphs(const Check& check) {
          "t = Tanh(v)\n r = Mul(t, w)\n k = Sin(r) }>",
          {x, w});
   second(check,
+         "n = Constant<value = int64 {3}>()\n go = Constant<value = bool {1}>()\n"
+         " o = Loop(n, go, x) <body = b (int64 i, bool c, v) => (p, r) { p = Identity(c)\n "
+         "m = MatMul(v, u)\n t = Tanh(m)\n r = Mul(t, w) }>",
+         {x, w, draw.input("u", {3, 3})});
+  second(check,
          "f, o = Scan<num_scan_inputs = 1, body = b (s, e) => (t, k) { p = Mul(s, w)\n q = "
          "Sin(p)\n t = Add(q, e)\n k = Mul(t, e) }>(x, z)",
          {x, w, draw.input("z", {4, 3})});
