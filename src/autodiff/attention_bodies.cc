@@ -75,7 +75,7 @@ std::vector<ir::Node> flex_attention_body(const ir::Node& node, GradientEmitter&
 
 namespace {
 
-// GroupQueryAttention of a whole sequence, as in training: no past.
+// GroupQueryAttention of a whole sequence, as in training, or behind a past (learned prefixes).
 class GroupedQueries {
  public:
   GroupedQueries(const ir::Node& node, GradientEmitter& e)
@@ -83,11 +83,12 @@ class GroupedQueries {
         view_(node, schema::newest(node.domain, node.op_type)),
         e_(e),
         w_(e.services()) {
-    if (has(3) || has(11) || has(12) || view_.attr_int("smooth_softmax", -1) == 1 ||
+    if (has(11) || has(12) || view_.attr_int("smooth_softmax", -1) == 1 ||
+        view_.attr_int("sliding_window_cache", 0) != 0 ||
         (node.outputs.size() > 3 && !node.outputs[3].empty())) {
       view_.fail(ErrorCode::unsupported,
-                 "has no gradient with past_key, head_sink, smooth_softmax, quantised keys or "
-                 "output_qk; differentiate the whole sequence without a past");
+                 "has no gradient with head_sink, smooth_softmax, quantised keys, "
+                 "sliding_window_cache or output_qk; leave these out where it is trained");
     }
     heads_ = view_.attr_int("num_heads"), kv_heads_ = view_.attr_int("kv_num_heads");
     if (heads_ < 1 || kv_heads_ < 1 || heads_ > (1 << 20) || kv_heads_ > (1 << 20))
@@ -119,7 +120,16 @@ class GroupedQueries {
       k = w_.add("RMSNormalization", {k, node_.inputs[15]}, epsilon);
     }
     rows_ = w_.add("Gather", {w_.add("Shape", {q}), w_.constant(Tensor::scalar<int64_t>(2))});
+    keys_ = rows_;
+    if (has(3)) count_past();
     if (view_.attr_int("do_rotary", 0) != 0) q = rotated(q), k = rotated(k);
+    Names present{"", k, v};
+    if (has(3)) {
+      for (int i = 1; i < 3; ++i) {
+        present[i] = behind_past(node_.inputs[2 + i], present[i]);
+        (i == 1 ? k : v) = first_keys(present[i]);
+      }
+    }
     std::vector<ir::Attribute> attributes{
         float_attribute("softcap", view_.attr_float("softcap", 0))};
     if (view_.attr_float("scale", 0) != 0)
@@ -127,7 +137,6 @@ class GroupedQueries {
     const std::string y = w_.add("Attention", {q, k, v, mask()}, attributes);
     const std::string transposed = w_.add("Transpose", {y}, {ints_attribute("perm", {0, 2, 1, 3})});
     w_.add_to({node_.outputs[0]}, "Reshape", {transposed, w_.ints({0, 0, -1})});
-    const Names present{"", k, v};
     for (size_t i = 1; i < 3 && i < node_.outputs.size(); ++i) {
       if (!node_.outputs[i].empty()) w_.add_to({node_.outputs[i]}, "Identity", {present[i]});
     }
@@ -147,6 +156,38 @@ class GroupedQueries {
                             w_.constant(Tensor::scalar<int64_t>(1))});
   }
 
+  std::string zero() { return w_.constant(Tensor::scalar<int64_t>(0)); }
+  std::string as_int64(const std::string& value) {
+    return w_.add("Cast", {value}, {int_attribute("to", 7)});
+  }
+
+  // How many keys there are in all, and how many of each batch are past ones: none where the new
+  // ones are all.
+  void count_past() {
+    keys_ = w_.add("Squeeze", {as_int64(node_.inputs[6])});
+    const std::string totals = w_.add(
+        "Add", {as_int64(w_.add("Reshape", {node_.inputs[5], w_.ints({-1})})), w_.ints({1})});
+    const std::string before = w_.add("Sub", {totals, rows_});
+    past_ = w_.add("Where", {w_.add("Equal", {keys_, rows_}), zero(), before});
+  }
+
+  // The new rows behind those of the past, in a present of as many rows as there are keys, or as
+  // the past has.
+  std::string behind_past(const std::string& past, const std::string& fresh) {
+    const std::string length =
+        w_.add("Gather", {w_.add("Shape", {past}), w_.constant(Tensor::scalar<int64_t>(2))});
+    const std::string more = w_.add("Max", {w_.add("Sub", {keys_, length}), zero()});
+    const std::string pads =
+        w_.add("Concat", {w_.ints({0}), w_.add("Unsqueeze", {more, w_.ints({0})})},
+               {int_attribute("axis", 0)});
+    const std::string padded = w_.add("Pad", {past, pads, "", w_.ints({2})});
+    return w_.add("TensorScatter", {padded, fresh, past_});
+  }
+  std::string first_keys(const std::string& present) {
+    return w_.add(
+        "Slice", {present, w_.ints({0}), w_.add("Unsqueeze", {keys_, w_.ints({0})}), w_.ints({2})});
+  }
+
   std::string rotated(const std::string& value) {
     const auto cosine = e_.shape(node_.inputs[7]);
     if (!cosine || cosine->size() != 2)
@@ -157,6 +198,8 @@ class GroupedQueries {
       const std::string rows = w_.add("Unsqueeze", {rows_, w_.ints({0})});
       places = w_.add(
           "Expand", {counted(rows_), w_.add("Concat", {batch, rows}, {int_attribute("axis", 0)})});
+      if (!past_.empty())
+        places = w_.add("Add", {places, w_.add("Unsqueeze", {past_, w_.ints({1})})});
     }
     return w_.add("RotaryEmbedding", {value, node_.inputs[7], node_.inputs[8], places},
                   {int_attribute("interleaved", view_.attr_int("rotary_interleaved", 0)),
@@ -165,11 +208,11 @@ class GroupedQueries {
 
   // Which keys a query sees: those of its sequence, up to its own place, within the window.
   std::string mask() {
-    const std::string places = counted(rows_);
-    const std::string row = w_.add("Unsqueeze", {places, w_.ints({1})});
-    const std::string last =
-        w_.add("Cast", {w_.add("Reshape", {node_.inputs[5], w_.ints({-1, 1, 1, 1})})},
-               {int_attribute("to", 7)});
+    const std::string places = counted(keys_);
+    std::string row = w_.add("Unsqueeze", {counted(rows_), w_.ints({1})});
+    if (!past_.empty())
+      row = w_.add("Add", {row, w_.add("Reshape", {past_, w_.ints({-1, 1, 1, 1})})});
+    const std::string last = as_int64(w_.add("Reshape", {node_.inputs[5], w_.ints({-1, 1, 1, 1})}));
     std::string seen = w_.add("LessOrEqual", {places, last});
     const int64_t window = view_.attr_int("local_window_size", -1);
     const bool causal = view_.attr_int("causal", 1) != 0;
@@ -192,7 +235,8 @@ class GroupedQueries {
   GradientEmitter& e_;
   NodeWriter w_;
   int64_t heads_ = 1, kv_heads_ = 1;
-  std::string rows_;
+  std::string rows_, keys_;  // how many of each batch: new ones, and with the past
+  std::string past_;         // of each batch; "": there is none
 };
 
 }  // namespace

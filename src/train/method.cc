@@ -25,8 +25,8 @@ Method::Method(const Model::Implementation& model, MethodModel method, const Sta
     inputs_.push_back(describe(graph.inputs[i]));
   for (const ir::ValueInfo& output : graph.outputs) outputs_.push_back(describe(output));
   const bool saves_memory = options.recompute.value_or(false);
-  graph_ = lower::lower(method.model,
-                        {.recompute_iterations = saves_memory, .custom = &model.custom});
+  graph_ =
+      lower::lower(method.model, {.recompute_iterations = saves_memory, .custom = &model.custom});
   if (options.reference) {
     passes::require_sound(graph_, {.pool = &pool});
     return;

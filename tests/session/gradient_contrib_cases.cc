@@ -206,6 +206,46 @@ void grouped_queries(const Check& check) {
   }
 }
 
+// Behind a past that learns as well, with room for all keys or without, and one that is not read.
+void grouped_queries_behind_a_past(const Check& check) {
+  Draw draw(48);
+  const Input q = draw.input("q", {2, 3, 8}), k = draw.input("k", {2, 3, 4}),
+              v = draw.input("v", {2, 3, 4}), b = draw.input("b", {1, 1, 3, 6});
+  struct Past {
+    int64_t rows;
+    const char *last, *all;
+    bool is_prompt;
+  };
+  for (const Past& past :
+       {Past{3, "5, 4", "6", false}, Past{8, "5, 4", "6", false}, Past{4, "2, 1", "3", true}}) {
+    const Input pk = draw.input("p", {2, 2, past.rows, 2}),
+                pv = draw.input("o", {2, 2, past.rows, 2});
+    const std::string lines =
+        narrowed({"q", "k", "v", "p", "o", "b"}) + "e = Constant<value = int32[2] {" + past.last +
+        "}>()\n t = Constant<value = int32 {" + past.all +
+        "}>()\n "
+        "cf = Constant<value = float[8, 1] {1, 0.8, 0.5, 0.1, -0.3, 0.9, 0.2, "
+        "0.7}>()\n sf = Constant<value = float[8, 1] {0, 0.6, 0.8, 0.9, 0.95, "
+        "0.4, 0.97, -0.7}>()\n ";
+    std::vector<std::string> forms{"(qf, kf, vf, pf, of, e, t)",
+                                   "local_window_size = 2(qf, kf, vf, pf, of, e, t)",
+                                   "do_rotary = 1(qf, kf, vf, pf, of, e, t, cf, sf)"};
+    if (past.rows == 3) forms.push_back("(qf, kf, vf, pf, of, e, t, , , , bf)");
+    for (const std::string& text : forms) {
+      const size_t at = text.find('(');
+      check(lines +
+                "r, pk, pv = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2" +
+                (at == 0 ? "" : ", ") + text.substr(0, at) + ">" + text.substr(at) +
+                // A prompt may be shorter than its rows, which say nothing then.
+                "\n s = Constant<value = float[2, 3, 1] {1, 1, 1, 1, 1, " +
+                (past.is_prompt ? "0" : "1") +
+                "}>()\n m = Mul(r, s)\n ms = ReduceSum<keepdims = 0>(m)\n ks = Mul(pk, pv)\n"
+                " kk = ReduceSum<keepdims = 0>(ks)\n yf = Add(ms, kk)\n y = Cast<to = 11>(yf)",
+            {q, k, v, pk, pv, b}, Precision::float32);
+    }
+  }
+}
+
 // Weights of 4 and 8 bits stay as they are; their scales and what is multiplied with them learn.
 // The last block may be a part of one.
 void packed_weights(const Check& check) {
@@ -236,10 +276,15 @@ void packed_weights(const Check& check) {
 }
 
 constexpr GradientCases contrib_groups[] = {
-    {"FusedProducts", fused_products},   {"FusedActivations", activations},
-    {"FusedConvolutions", convolutions}, {"FusedNormalizations", normalizations},
-    {"FusedAttention", attention},       {"GroupedQueries", grouped_queries},
-    {"PackedWeights", packed_weights},   {"FlexAttention", flex_attention},
+    {"FusedProducts", fused_products},
+    {"FusedActivations", activations},
+    {"FusedConvolutions", convolutions},
+    {"FusedNormalizations", normalizations},
+    {"FusedAttention", attention},
+    {"GroupedQueries", grouped_queries},
+    {"GroupedQueriesBehindAPast", grouped_queries_behind_a_past},
+    {"PackedWeights", packed_weights},
+    {"FlexAttention", flex_attention},
 };
 
 }  // namespace
