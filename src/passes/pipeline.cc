@@ -23,6 +23,7 @@
 #include "passes/fusion/epilogues.h"
 #include "passes/fusion/group_normalizations.h"
 #include "passes/fusion/normalizations.h"
+#include "passes/fusion/optimizers.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/nchw_inputs.h"
 #include "passes/precision/promote_half.h"
@@ -154,6 +155,8 @@ constexpr Pass optimizing[] = {
      nullptr, on_uses<fuse_activations>},
     {"fuse-attention", "attention decomposed in products and a Softmax", types_and_uses,
      types_and_uses, nullptr, on_uses<fuse_attention>},
+    {"fuse-optimizers", "a step of AdamW in arithmetic goes over memory once", types_and_uses,
+     types_and_uses, nullptr, on_uses<fuse_optimizers>},
     {"fuse-epilogues", "bias, sum and activation become part of the product before them",
      types_and_uses, types_and_uses, nullptr, on_uses<fuse_epilogues>},
     {"fuse-elementwise", "element-wise operators of one shape go over memory once", types_and_uses,

@@ -47,6 +47,18 @@ HWY_INLINE void Apply(D d, const AdamRule& rule, V& x, V gradient, V& v, V& h) {
   x = hn::Mul(hn::Set(d, static_cast<T>(1 - rule.norm_post)), moved);
 }
 
+template <class D, class V>
+HWY_INLINE void Apply(D d, const AdamWRule& rule, V& x, V gradient, V& v, V& h) {
+  using T = hn::TFromD<D>;
+  const auto number = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
+  v = hn::MulAdd(number(rule.alpha), v, hn::Mul(number(rule.alpha_rest), gradient));
+  h = hn::MulAdd(number(rule.beta), h,
+                 hn::Mul(number(rule.beta_rest), hn::Mul(gradient, gradient)));
+  const V below = hn::MulAdd(hn::Sqrt(h), number(1 / rule.spread), number(rule.epsilon));
+  const V direction = hn::Div(hn::Mul(v, number(1 / rule.share)), below);
+  x = hn::NegMulAdd(number(rule.rate), hn::MulAdd(number(rule.decay), x, direction), x);
+}
+
 // All pointers are set that the rule reads and writes. The last vector is a part of one, so that an
 // element comes out the same wherever a thread's share ends.
 template <class Rule, class T>

@@ -41,7 +41,16 @@ struct AdamRule {
   double alpha = 0, beta = 0, epsilon = 0;
 };
 
-using OptimizerRule = std::variant<MomentumRule, AdagradRule, AdamRule>;
+// Adam whose weights decay by themselves: the decay is no part of the averages.
+struct AdamWRule {
+  double rate = 0;
+  double share = 1, spread = 1;      // what v, and the root of h, are divided by
+  double alpha = 0, alpha_rest = 0;  // of v, and of the gradient in it
+  double beta = 0, beta_rest = 0;    // of h, and of the gradient's square in it
+  double epsilon = 0, decay = 0;
+};
+
+using OptimizerRule = std::variant<MomentumRule, AdagradRule, AdamRule, AdamWRule>;
 
 // The arithmetic is fused (a product and a sum are rounded once) where the processor can.
 void optimize(const OptimizerRule& rule, const OptimizerData<float>& data, int64_t n,

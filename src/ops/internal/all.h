@@ -25,7 +25,7 @@ struct OperatorList {
 };
 
 using AllOperators =
-    OperatorList<Attention, AveragePool, BatchNormalizationGradient, Conv, ConvTranspose,
+    OperatorList<AdamW, Attention, AveragePool, BatchNormalizationGradient, Conv, ConvTranspose,
                  ConvWeightGradient, DepthToSpace, FusedConvChain, FusedElementwise, Gemm,
                  GroupNormalization, InRange, InstanceNormalization, InterleavedConcat, LRN,
                  LSTMRecurrence, LSTMRecurrenceGradient, LayerNormalizationGradient, LookupTable,

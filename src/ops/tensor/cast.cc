@@ -205,7 +205,13 @@ void infer_as(InferContext& ctx, ElementType to) {
 }
 
 void infer_cast(InferContext& ctx) { infer_as(ctx, target_of(ctx)); }
-void infer_cast_like(InferContext& ctx) { infer_as(ctx, ctx.element(1)); }
+// What is of that type already stays the constant that it is, although the other input changes.
+void infer_cast_like(InferContext& ctx) {
+  infer_as(ctx, ctx.element(1));
+  const Tensor* constant = ctx.constant(0);
+  if (constant != nullptr && constant->element_type() == ctx.element(1))
+    ctx.set_known(0, ctx.known(0));
+}
 
 std::unique_ptr<Step> make_cast(PrepareContext& ctx, ElementType from, ElementType to) {
   if (from == to) return make_view_step("cast.view");

@@ -1,8 +1,11 @@
 // Momentum, Adagrad and Adam of ai.onnx.preview.training: inputs R (rate), T (step number), then
-// for all parameters X, for all gradients G, and for all of each running average.
+// for all parameters X, for all gradients G, and for all of each running average. The internal
+// AdamW of one parameter.
 #include <cmath>
 
 #include "kernels/elementwise/optimizer.h"
+#include "ops/internal/gradients.h"
+#include "ops/internal/node.h"
 #include "ops/objections.h"
 #include "ops/operator.h"
 #include "ops/shared/element_counts.h"
@@ -175,10 +178,54 @@ std::unique_ptr<Step> prepare_adam(PrepareContext& ctx) {
   });
 }
 
+// --- The internal AdamW
+
+using internal::AdamW;
+
+void infer_adamw(InferContext& ctx) {
+  internal::from_node<AdamW>(ctx.node());
+  ctx.set(0, ctx.type(AdamW::x)), ctx.set(1, ctx.type(AdamW::v)), ctx.set(2, ctx.type(AdamW::h));
+}
+
+template <class T>
+void run_adamw(const AdamW& op, RunContext& run) {
+  const auto scalar = [&](int i) {
+    return run.has_input(i) ? static_cast<double>(*run.in<T>(i)) : 1.0;
+  };
+  kernels::AdamWRule rule;
+  rule.rate = scalar(AdamW::rate);
+  rule.share = scalar(AdamW::share), rule.spread = scalar(AdamW::spread);
+  rule.alpha = op.alpha, rule.alpha_rest = op.alpha_rest;
+  rule.beta = op.beta, rule.beta_rest = op.beta_rest;
+  rule.epsilon = op.epsilon, rule.decay = op.decay;
+  kernels::OptimizerData<T> data;
+  data.x = run.in<T>(AdamW::x), data.g = run.in<T>(AdamW::g);
+  data.v = run.in<T>(AdamW::v), data.h = run.in<T>(AdamW::h);
+  data.new_x = place_of<T>(run, 0), data.new_v = place_of<T>(run, 1);
+  data.new_h = place_of<T>(run, 2);
+  kernels::optimize(rule, data, run.in_size(AdamW::x), run.pool());
+}
+
+std::unique_ptr<Step> prepare_adamw(PrepareContext& ctx) {
+  const auto op = internal::from_node<AdamW>(ctx.node());
+  auto step = make_step("adamw", [=](RunContext& run) {
+    if (run.in_type(AdamW::x) == ElementType::float64)
+      run_adamw<double>(op, run);
+    else
+      run_adamw<float>(op, run);
+  });
+  step->traits().in_place = {{0, AdamW::x}, {1, AdamW::v}, {2, AdamW::h}};
+  return step;
+}
+
 constexpr Operator operators[] = {
     {.name = "Momentum", .domain = domain, .infer = infer_one, .prepare = prepare_momentum},
     {.name = "Adagrad", .domain = domain, .infer = infer_one, .prepare = prepare_adagrad},
     {.name = "Adam", .domain = domain, .infer = infer_two, .prepare = prepare_adam},
+    {.name = AdamW::name,
+     .domain = internal::domain,
+     .infer = infer_adamw,
+     .prepare = prepare_adamw},
 };
 
 }  // namespace
