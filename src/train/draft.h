@@ -69,6 +69,9 @@ LossValues add_loss(GraphBuilder& builder, const std::string& scores, const Scor
 
 // --- Training forms (training_form.cc) ----------------------------------------------------------
 
+// Whether the node may become another one in training.
+bool has_training_form(const ir::Node& node, const TrainableOptions& options);
+
 struct RunningStatistics {
   std::string state, updated;
 };

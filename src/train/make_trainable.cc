@@ -7,6 +7,8 @@
 #include "base/similar.h"
 #include "compose/rename.h"
 #include "ir/dimension.h"
+#include "ir/walk.h"
+#include "lower/inline.h"
 #include "session/convert.h"
 #include "session/lowered.h"
 #include "session/model.h"
@@ -25,8 +27,34 @@ using namespace train;
 constexpr int64_t min_opset = 15;
 constexpr int64_t converted_opset = 17;
 
+// Whether a function's nodes have another form in training, or become products of half precision.
+bool changes_in_training(const ir::Function& function, const TrainableOptions& options) {
+  bool changes = false;
+  ir::walk(function, {.node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
+             changes = changes || has_training_form(node, options);
+           }});
+  return changes;
+}
+
+// Calls of functions give way to their nodes where these are not the same in training.
+void open_functions(ir::Model& model, const TrainableOptions& options, TrainableReport& report) {
+  if (std::ranges::none_of(model.functions, [&](const ir::Function& function) {
+        return changes_in_training(function, options);
+      }))
+    return;
+  try {
+    model = lower::inline_functions(model);
+    report.notes.push_back(
+        "functions have given way to their nodes, of which some change in training");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    report.notes.push_back(
+        fmt::format("nodes in functions keep their form for inference: {}", error.what()));
+  }
+}
+
 // The model as it is written to, with all operators in a form that can be trained.
-ir::Model prepared(const Model& model, TrainableReport& report) {
+ir::Model prepared(const Model& model, const TrainableOptions& options, TrainableReport& report) {
   const Model::Implementation& from = model.implementation();
   refuse_broken(from);
   if (!from.runnable().training_info.empty())
@@ -38,6 +66,7 @@ ir::Model prepared(const Model& model, TrainableReport& report) {
     report.notes.push_back(
         fmt::format("upgraded from version {} of ai.onnx to {}", opset, converted_opset));
   }
+  open_functions(made, options, report);
   // Up to IR version 3 initializers stand among the inputs and are constants.
   if (made.ir_version.value_or(0) < 4) {
     const auto defaults = defaults_of(*made.graph);
@@ -125,7 +154,7 @@ class Making {
   Making(const Model& model, const TrainableOptions& options, TrainableReport& report)
       : options_(options),
         report_(report),
-        model_(prepared(model, report)),
+        model_(prepared(model, options, report)),
         main_(*model_.graph),
         names_(compose::value_names(model_)) {}
 

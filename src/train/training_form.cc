@@ -49,6 +49,17 @@ bool is_product(const ir::Node& node) {
          is_standard(node, "ConvTranspose");
 }
 
+}  // namespace
+
+bool has_training_form(const ir::Node& node, const TrainableOptions& options) {
+  const ir::Attribute* mode = node.find("training_mode");
+  return (is_standard(node, "BatchNormalization") &&
+          (mode == nullptr || mode->i.value_or(0) == 0)) ||
+         is_idle_dropout(node) || (options.precision != Precision::float32 && is_product(node));
+}
+
+namespace {
+
 // Casts to half precision of what products read; one for each value.
 class HalfOperands {
  public:

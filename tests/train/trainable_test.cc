@@ -67,6 +67,51 @@ std::string error_of(const std::function<void()>& call) {
   return "no error";
 }
 
+constexpr const char* in_functions = R"(
+<ir_version: 10, opset_import: ["": 21, "local": 1]>
+g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, -1}, float[2] s = {1, 1}, float[2] b = {0, 0},
+  float[2] mean = {0, 0}, float[2] var = {1, 1}> {
+  h = local.block (x, s, b, mean, var)
+  y = MatMul (h, w)
+}
+<domain: "local", opset_import: ["": 21, "local": 1]>
+block (x, s, b, mean, var) => (y) {
+  y = local.normalize (x, s, b, mean, var)
+}
+<domain: "local", opset_import: ["": 21]>
+normalize (x, s, b, mean, var) => (y) {
+  z = BatchNormalization (x, s, b, mean, var)
+  y = Dropout (z)
+}
+)";
+
+// Their nodes get their training form like those of the main graph.
+TEST(MakeTrainable, OpensFunctionsWhoseNodesChangeInTraining) {
+  TrainableReport report;
+  const Model model = make_trainable(Model::from_text(in_functions), squares(), &report);
+  EXPECT_EQ(report.statistics, (std::vector<std::string>{"mean", "var"}));
+  EXPECT_TRUE(std::ranges::any_of(report.notes, [](const std::string& note) {
+    return note.find("functions have given way") != std::string::npos;
+  }));
+  TrainingSession session(model);
+  session.initialize();
+  Tensor x = Tensor::of<float>({1, 2, 3, 4}, {2, 2}), target = Tensor::of<float>({1, 2}, {2, 1});
+  session.step({{"x", x}, {"target", target}});
+  EXPECT_NE(state_of(session, "mean").elements<float>()[0], 0.0f);
+
+  // What is the same in training stays a call.
+  const Model calls = make_trainable(Model::from_text(R"(
+<ir_version: 10, opset_import: ["": 21, "local": 1]>
+g (float[N,2] x) => (float[N,1] y) <float[2,1] w = {1, -1}> { y = local.product (x, w) }
+<domain: "local", opset_import: ["": 21]>
+product (x, w) => (y) { y = MatMul (x, w) }
+)"),
+                                     squares(), &report);
+  EXPECT_TRUE(report.notes.empty());
+  EXPECT_TRUE(std::ranges::any_of(calls.functions(),
+                                  [](const FunctionView& one) { return one.name() == "product"; }));
+}
+
 TEST(MakeTrainable, LearnsALine) {
   TrainableReport report;
   TrainingSession session(make_trainable(line_model(), squares(), &report));
