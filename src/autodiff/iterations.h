@@ -30,6 +30,15 @@ inline infer::ValueFacts like(const infer::ValueFacts* value) {
   return value == nullptr ? infer::ValueFacts{} : infer::ValueFacts::of(value->type);
 }
 
+// iterations_forward.cc
+// A Loop that adds items of one sequence, `count` of them from `start` on (the first, where it is
+// empty), to the end of another.
+ir::Node appended(const std::string& to, const std::string& from, const std::string& start,
+                  const std::string& count, const std::string& result,
+                  const GradientServices& services);
+ir::Node no_items(ElementType type, const std::string& result);  // an empty sequence
+ElementType item_type(const infer::ValueFacts* sequence);        // undefined where not known
+
 // A Loop or Scan, seen alike.
 struct GradientWalk::Iteration {
   const ir::Node* node;

@@ -89,7 +89,7 @@ class GradientWalk {
   std::string flow_or_zeros(const ir::Node& node, const std::vector<std::string>& of_outputs,
                             int output);
 
-  // graphs.cc, iterations.cc
+  // graphs.cc, iterations_forward.cc, iterations.cc
   struct Iteration;
   class Reverse;
   // What of the forward run a node with graphs hands to its gradient.
