@@ -116,17 +116,20 @@ std::string GradientWalk::actual(const std::string& name) const {
   return found == names_.end() ? name : found->second;
 }
 
-ir::Node* GradientWalk::placed(const std::string& output) {
-  const auto makes = [&](const ir::Node& node) {
-    return std::ranges::find(node.outputs, output) != node.outputs.end();
-  };
-  for (Replaced& replaced : replaced_) {
-    const auto found = std::ranges::find_if(replaced.by, makes);
-    if (found != replaced.by.end()) return &*found;
+void GradientWalk::note_place(const ir::Node& made, const std::vector<ir::Node>& list, size_t from,
+                              size_t replaced) {
+  for (size_t i = from; i < list.size(); ++i) {
+    if (!has_graphs(list[i]) || list[i].outputs != made.outputs) continue;
+    for (const std::string& output : made.outputs) places_[output] = {replaced, i};
   }
-  auto& emitted = emitter_.nodes();
-  const auto found = std::ranges::find_if(emitted, makes);
-  return found == emitted.end() ? nullptr : &*found;
+}
+
+ir::Node* GradientWalk::placed(const std::string& output) {
+  const auto found = places_.find(output);
+  if (found == places_.end()) return nullptr;
+  auto& list =
+      found->second.replaced == none ? emitter_.nodes() : replaced_[found->second.replaced].by;
+  return &list[found->second.at];
 }
 
 // --- Forward ------------------------------------------------------------------------------------
@@ -184,8 +187,11 @@ void GradientWalk::forward(const ir::Node& node, bool again) {
              keeps = active && !by_body && has_graphs(copy);
   if (!again && keeps) {
     Replaced& replaced = replaced_.emplace_back(Replaced{&node, {}});
-    for (ir::Node& made : with_history(copy))
-      services_.lower(std::move(made), newest_imports(), replaced.by);
+    for (ir::Node& made : with_history(copy)) {
+      const size_t from = replaced.by.size();
+      services_.lower(made, newest_imports(), replaced.by);
+      note_place(made, replaced.by, from, replaced_.size() - 1);
+    }
     note(copy);
     return;
   }
@@ -215,7 +221,11 @@ void GradientWalk::forward(const ir::Node& node, bool again) {
 
 void GradientWalk::add_node(const ir::Node& node, bool keeps) {
   if (keeps) {
-    for (ir::Node& made : with_history(node)) emitter_.emit(std::move(made), newest_imports());
+    for (ir::Node& made : with_history(node)) {
+      const size_t from = emitter_.nodes().size();
+      emitter_.emit(made, newest_imports());
+      note_place(made, emitter_.nodes(), from, none);
+    }
   } else {
     emitter_.emit(node, newest_imports());
   }

@@ -112,7 +112,15 @@ class GradientWalk {
   std::vector<ir::Node> with_states(const Iteration& it, History& history);
   bool changes_shape(const Iteration& it, size_t state) const;
   History history_of(const ir::Node& node) const;
-  // The lowered node with this output, among those that were made.
+  // Where a node with graphs stands once it is lowered: among the nodes of replaced_[replaced], or
+  // (none) among those of the emitter.
+  static constexpr size_t none = SIZE_MAX;
+  struct Place {
+    size_t replaced, at;
+  };
+  void note_place(const ir::Node& made, const std::vector<ir::Node>& list, size_t from,
+                  size_t replaced);
+  // The node with this output; null where it is not among those.
   ir::Node* placed(const std::string& output);
   void graphs_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
   void if_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
@@ -131,6 +139,7 @@ class GradientWalk {
   std::vector<ir::Node> tape_;                          // active nodes in order
   std::unordered_map<std::string, std::vector<std::string>> flows_;
   std::unordered_map<std::string, History> histories_;  // by the node's first output
+  std::unordered_map<std::string, Place> places_;       // by each output
   std::vector<Replaced> replaced_;
 };
 
