@@ -209,3 +209,16 @@ def test_sizes_that_do_not_agree(sardonyx, tmp_path):
     assert result.returncode in (BAD_INPUT, RUN_FAILED) and "inner dimensions" in result.stderr
     result = run_sparse(sardonyx, tmp_path, sparse_model([6, 4, 2], F32), np.ones(1, F32), np.zeros(1, np.int64), [6, 4, 2], numbers(4, 2), expect=None)
     assert result.returncode != 0 and "two dimensions" in result.stderr
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_sparse_products_of_integers_wrap_around(sardonyx, tmp_path, dtype):
+    largest = np.iinfo(dtype).max
+    values, b = np.array([largest, 3], dtype), np.array([[7, -2], [largest, 5]], dtype)
+    indices = np.array([0, 1], np.int64)
+    y = run_sparse(sardonyx, tmp_path, sparse_model([1, 2], dtype), values, indices, [1, 2], b)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(y, values[None, :] @ b)
+    # A factor takes the elements to the ends of the type at most.
+    y = run_sparse(sardonyx, tmp_path, sparse_model([1, 2], dtype, alpha=-3.0), values, indices, [1, 2], np.array([[1], [0]], dtype))
+    assert y[0, 0] == np.iinfo(dtype).min

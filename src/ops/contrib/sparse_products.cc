@@ -1,5 +1,8 @@
 // com.microsoft: SparseToDenseMatMul, whose first matrix is a sparse tensor.
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "base/checked.h"
 #include "ops/operator.h"
@@ -68,6 +71,26 @@ void check(const SparseTensor& a, ElementType type) {
                             count, count, count, to_string(a.indices.shape())));
 }
 
+// What the products are computed in: integers wrap around.
+template <class T>
+using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                             std::type_identity<T>>::type;
+
+// alpha times an element; of integers the whole part, within the type.
+template <class T>
+T scaled(float alpha, T value) {
+  if (alpha == 1) return value;
+  if constexpr (std::is_integral_v<T>) {
+    const double product = static_cast<double>(alpha) * static_cast<double>(value);
+    using Limits = std::numeric_limits<T>;
+    if (std::isnan(product)) return 0;
+    if (product <= static_cast<double>(Limits::min())) return Limits::min();
+    return product >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<T>(product);
+  } else {
+    return static_cast<T>(alpha * value);
+  }
+}
+
 template <class T>
 void multiply(RunContext& run, const Settings& settings) {
   const Value value = run.in_value(0);
@@ -89,10 +112,12 @@ void multiply(RunContext& run, const Settings& settings) {
   for (size_t i = 0; i < values.size(); ++i) {
     auto [row, k] = place_of(a, static_cast<int64_t>(i));
     if (settings.transposed_a) std::swap(row, k);
-    const T factor = settings.alpha == 1 ? values[i] : static_cast<T>(settings.alpha * values[i]);
+    const auto factor = static_cast<Wrapping<T>>(scaled(settings.alpha, values[i]));
     const T* from = run.in<T>(1) + k * row_step;
     T* to = y + row * columns;
-    for (int64_t j = 0; j < columns; ++j) to[j] += factor * from[j * column_step];
+    for (int64_t j = 0; j < columns; ++j)
+      to[j] = static_cast<T>(static_cast<Wrapping<T>>(to[j]) +
+                             factor * static_cast<Wrapping<T>>(from[j * column_step]));
   }
 }
 
