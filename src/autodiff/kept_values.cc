@@ -14,15 +14,6 @@
 
 namespace sardonyx::autodiff {
 
-Names reads_of(const ir::Node& node) {
-  Names reads = node.inputs;
-  if (has_graphs(node)) {
-    for (std::string& name : captured_by(node)) reads.push_back(std::move(name));
-  }
-  std::erase(reads, "");
-  return reads;
-}
-
 namespace {
 
 // Whether the node takes nothing from an input but its shape or its type.
@@ -62,7 +53,7 @@ class Keeping {
     for (const TypeRead& read : type_reads_) read_elsewhere(read);
     std::vector<ir::Node> nodes = std::move(added_);
     std::move(it_.nodes.begin(), it_.nodes.end(), std::back_inserter(nodes));
-    it_.nodes = without_kept(std::move(nodes));
+    it_.nodes = pruned(std::move(nodes), {it_.outputs.begin(), it_.outputs.end()}, kept_set_);
     return std::move(kept_);
   }
 
@@ -194,21 +185,6 @@ class Keeping {
     return found;
   }
 
-  std::vector<ir::Node> without_kept(std::vector<ir::Node> nodes) const {
-    std::unordered_set<std::string> wanted(it_.outputs.begin(), it_.outputs.end());
-    std::vector<ir::Node> left;
-    for (size_t i = nodes.size(); i-- > 0;) {
-      if (std::ranges::none_of(nodes[i].outputs, [&](const std::string& name) {
-            return wanted.contains(name) && !kept_set_.contains(name);
-          }))
-        continue;
-      for (std::string& name : reads_of(nodes[i])) wanted.insert(std::move(name));
-      left.push_back(std::move(nodes[i]));
-    }
-    std::ranges::reverse(left);
-    return left;
-  }
-
   RepeatedIteration& it_;
   const GradientServices& inside_;
   std::unordered_map<std::string, size_t> made_by_;  // of the iteration's values
@@ -228,17 +204,18 @@ Names keep_values(RepeatedIteration& iteration, const GradientServices& inside) 
   return Keeping(iteration, inside).keep();
 }
 
-std::vector<ir::Node> pruned(std::vector<ir::Node> nodes, std::unordered_set<std::string> wanted) {
+std::vector<ir::Node> pruned(std::vector<ir::Node> nodes, std::unordered_set<std::string> wanted,
+                             const std::unordered_set<std::string>& given) {
   std::vector<ir::Node> kept;
   for (size_t i = nodes.size(); i-- > 0;) {
-    const auto& outputs = nodes[i].outputs;
-    if (std::none_of(outputs.begin(), outputs.end(),
-                     [&](const std::string& name) { return wanted.contains(name); }))
+    if (std::ranges::none_of(nodes[i].outputs, [&](const std::string& name) {
+          return wanted.contains(name) && !given.contains(name);
+        }))
       continue;
-    for (std::string& name : reads_of(nodes[i])) wanted.insert(std::move(name));
+    for_each_read(nodes[i], [&](const std::string& name) { wanted.insert(name); });
     kept.push_back(std::move(nodes[i]));
   }
-  std::reverse(kept.begin(), kept.end());
+  std::ranges::reverse(kept);
   return kept;
 }
 

@@ -25,10 +25,8 @@ struct RepeatedIteration {
 // or the type of a value, it reads them off another one. `inside` knows the nodes' values.
 Names keep_values(RepeatedIteration& iteration, const GradientServices& inside);
 
-// What a node reads, its graphs too; without "".
-Names reads_of(const ir::Node& node);
-
-// Drops the nodes that nothing in `wanted` depends on.
-std::vector<ir::Node> pruned(std::vector<ir::Node> nodes, std::unordered_set<std::string> wanted);
+// Drops the nodes that nothing in `wanted` depends on. `given`: values that come from elsewhere.
+std::vector<ir::Node> pruned(std::vector<ir::Node> nodes, std::unordered_set<std::string> wanted,
+                             const std::unordered_set<std::string>& given = {});
 
 }  // namespace sardonyx::autodiff

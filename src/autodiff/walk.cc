@@ -111,6 +111,12 @@ std::vector<std::string> captured_by(const ir::Node& node) {
   return names;
 }
 
+std::vector<std::string> reads_of(const ir::Node& node) {
+  std::vector<std::string> names;
+  for_each_read(node, [&](const std::string& name) { names.push_back(name); });
+  return names;
+}
+
 std::string GradientWalk::actual(const std::string& name) const {
   const auto found = names_.find(name);
   return found == names_.end() ? name : found->second;
@@ -167,11 +173,7 @@ bool lacks_names(const ir::Node& node) {
 }  // namespace
 
 void GradientWalk::forward(const ir::Node& node, bool again) {
-  std::vector<std::string> reads = node.inputs;
-  if (has_graphs(node)) {
-    for (std::string& name : captured_by(node)) reads.push_back(std::move(name));
-  }
-  std::erase(reads, "");
+  const std::vector<std::string> reads = reads_of(node);
   std::vector<std::string> used;
   for (const std::string& name : reads) {
     used.push_back(actual(name));

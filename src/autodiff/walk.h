@@ -32,6 +32,18 @@ class GradientTexts {
 // What the graphs of a node read from around it, each name once.
 std::vector<std::string> captured_by(const ir::Node& node);
 
+// Visits the names of a node's inputs that are there, and of what its graphs read of the graph
+// around them. Names of the latter do not outlive the visit.
+template <class Visit>
+void for_each_read(const ir::Node& node, Visit&& visit) {
+  for (const std::string& input : node.inputs) {
+    if (!input.empty()) visit(input);
+  }
+  if (!has_graphs(node)) return;
+  for (const std::string& name : captured_by(node)) visit(name);
+}
+std::vector<std::string> reads_of(const ir::Node& node);
+
 // The nodes of a graph under fresh names, its inputs being `inputs`; `outputs` gets the names.
 std::vector<ir::Node> copy_of(const ir::Graph& graph, const std::vector<std::string>& inputs,
                               const GradientServices& services, std::vector<std::string>& outputs);

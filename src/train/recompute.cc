@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "autodiff/history.h"
+#include "autodiff/walk.h"
 #include "infer/infer.h"
 #include "ir/walk.h"
 #include "ops/internal/checks.h"
 #include "ops/internal/node.h"
 #include "ops/traits.h"
-#include "train/reads.h"
 
 namespace sardonyx::train {
 namespace {
@@ -91,7 +91,7 @@ class Recomputing {
         }
       }
       if (is_update(node) || is_view(node)) continue;
-      for_each_read(node, [&](const std::string& name) {
+      autodiff::for_each_read(node, [&](const std::string& name) {
         const auto life = lives.find(root(name));
         if (life != lives.end()) life->second.last = i;
       });
@@ -212,7 +212,7 @@ class Recomputing {
   void for_each_read(const ir::Node& node, Visit&& visit) const {
     if (reads_sizes(node)) return;
     if (is_same(node)) return visit(node.inputs[0]);  // of the other one only its size
-    train::for_each_read(node, visit);
+    autodiff::for_each_read(node, visit);
   }
 
   // The node at which most memory is in use.

@@ -16,13 +16,16 @@ bool is_standard(const ir::Node& node, std::string_view op) {
   return node.op_type == op && ir::canonical_domain(node.domain).empty();
 }
 
+bool normalizes_for_inference(const ir::Node& node) {
+  const ir::Attribute* mode = node.find("training_mode");
+  return is_standard(node, "BatchNormalization") && (mode == nullptr || mode->i.value_or(0) == 0);
+}
+
 // Whether the node normalises with statistics that training should gather. Where its scale and
 // shift are frozen, so are they.
 bool trains_statistics(const ir::Node& node, const ir::Graph& main,
                        const std::set<std::string>& trained, const TrainableOptions& options) {
-  if (!is_standard(node, "BatchNormalization") || node.inputs.size() != 5) return false;
-  const ir::Attribute* mode = node.find("training_mode");
-  if (mode != nullptr && mode->i.value_or(0) != 0) return false;
+  if (!normalizes_for_inference(node) || node.inputs.size() != 5) return false;
   if (!trained.contains(node.inputs[1]) && !trained.contains(node.inputs[2])) return false;
   const auto is_initializer = [&](const std::string& name) {
     return !fits_any(options.freeze, name) &&
@@ -52,10 +55,8 @@ bool is_product(const ir::Node& node) {
 }  // namespace
 
 bool has_training_form(const ir::Node& node, const TrainableOptions& options) {
-  const ir::Attribute* mode = node.find("training_mode");
-  return (is_standard(node, "BatchNormalization") &&
-          (mode == nullptr || mode->i.value_or(0) == 0)) ||
-         is_idle_dropout(node) || (options.precision != Precision::float32 && is_product(node));
+  return normalizes_for_inference(node) || is_idle_dropout(node) ||
+         (options.precision != Precision::float32 && is_product(node));
 }
 
 namespace {

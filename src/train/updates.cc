@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "autodiff/history.h"
+#include "autodiff/walk.h"
 #include "ir/walk.h"
 #include "train/graph_builder.h"
-#include "train/reads.h"
 
 namespace sardonyx::train {
 namespace {
@@ -73,7 +73,8 @@ class Hoisting {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       places_[i] = i;
       for (const std::string& output : graph.nodes[i].outputs) makers_[output] = i;
-      for_each_read(graph.nodes[i], [&](const std::string& name) { last_readers_[name] = i; });
+      autodiff::for_each_read(graph.nodes[i],
+                              [&](const std::string& name) { last_readers_[name] = i; });
     }
   }
 
@@ -109,7 +110,7 @@ class Hoisting {
     };
     if (node.outputs.empty() || !std::ranges::all_of(node.outputs, is_output)) return {};
     std::vector<size_t> targets;
-    for_each_read(node, [&](const std::string& name) {
+    autodiff::for_each_read(node, [&](const std::string& name) {
       const auto maker = makers_.find(name);
       if (maker != makers_.end() && last_readers_.at(name) == i && !outputs_.contains(name))
         targets.push_back(maker->second);
@@ -138,7 +139,7 @@ class Hoisting {
     if (needed.size() == most || ir::has_graphs(node) || autodiff::draws_anew(node)) return false;
     needed.push_back(i);
     bool fits = true;
-    for_each_read(node, [&](const std::string& name) {
+    autodiff::for_each_read(node, [&](const std::string& name) {
       const auto maker = makers_.find(name);
       if (maker != makers_.end()) fits = fits && collect(maker->second, target, needed);
     });

@@ -10,6 +10,7 @@
 #include "ops/internal/elementwise.h"
 #include "ops/internal/gradients.h"
 #include "ops/internal/images.h"
+#include "ops/internal/optimizers.h"
 #include "ops/internal/products.h"
 #include "ops/internal/quantized.h"
 

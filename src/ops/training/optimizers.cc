@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "kernels/elementwise/optimizer.h"
-#include "ops/internal/gradients.h"
 #include "ops/internal/node.h"
+#include "ops/internal/optimizers.h"
 #include "ops/objections.h"
 #include "ops/operator.h"
 #include "ops/shared/element_counts.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "ops/internal/gradients.h"
 #include "ops/internal/node.h"
+#include "ops/internal/optimizers.h"
 
 namespace sardonyx::passes {
 namespace {
@@ -31,7 +31,8 @@ class AdamWStep {
     for (const size_t side : {size_t{0}, size_t{1}}) {
       if (!is_single(way->inputs[side])) continue;
       rate_ = way->inputs[side];
-      if (find_whole(way->inputs[1 - side]) && find_averages()) return replace(last);
+      if (find_whole(way->inputs[1 - side]) && find_averages() && all_alike(sub.outputs[0]))
+        return replace(last);
     }
     return false;
   }
@@ -110,7 +111,7 @@ class AdamWStep {
       if (!kept || !added || !find_squares(*h, added->value)) continue;
       op_.alpha = kept->factor, op_.alpha_rest = added->factor;
       v_ = kept->value, g_ = added->value;
-      if (all_alike()) return true;
+      return true;
     }
     return false;
   }
@@ -129,8 +130,11 @@ class AdamWStep {
     return false;
   }
 
-  bool all_alike() const {
-    return index_.same_shape(x_, g_) && index_.same_shape(x_, v_) && index_.same_shape(x_, h_);
+  // All of one shape, the result too: a single number of a higher rank would give it another one.
+  bool all_alike(const std::string& result) const {
+    const std::string* others[] = {&g_, &v_, &h_, &result};
+    return std::ranges::all_of(
+        others, [&](const std::string* value) { return index_.same_shape(x_, *value); });
   }
 
   // Who else reads an average stands behind the step, which makes it then.
