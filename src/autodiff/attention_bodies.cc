@@ -83,12 +83,11 @@ class GroupedQueries {
         view_(node, schema::newest(node.domain, node.op_type)),
         e_(e),
         w_(e.services()) {
-    if (has(11) || has(12) || view_.attr_int("smooth_softmax", -1) == 1 ||
-        view_.attr_int("sliding_window_cache", 0) != 0 ||
+    if (has(12) || has(13) || view_.attr_int("sliding_window_cache", 0) != 0 ||
         (node.outputs.size() > 3 && !node.outputs[3].empty())) {
       view_.fail(ErrorCode::unsupported,
-                 "has no gradient with head_sink, smooth_softmax, quantised keys, "
-                 "sliding_window_cache or output_qk; leave these out where it is trained");
+                 "has no gradient with quantised keys, sliding_window_cache or output_qk; leave "
+                 "these out where it is trained");
     }
     heads_ = view_.attr_int("num_heads"), kv_heads_ = view_.attr_int("kv_num_heads");
     if (heads_ < 1 || kv_heads_ < 1 || heads_ > (1 << 20) || kv_heads_ > (1 << 20))
@@ -134,7 +133,9 @@ class GroupedQueries {
         float_attribute("softcap", view_.attr_float("softcap", 0))};
     if (view_.attr_float("scale", 0) != 0)
       attributes.push_back(float_attribute("scale", view_.attr_float("scale")));
-    const std::string y = w_.add("Attention", {q, k, v, mask()}, attributes);
+    std::string seen = mask();
+    if (has(11) || view_.attr_int("smooth_softmax", -1) == 1) add_sink(q, k, v, seen);
+    const std::string y = w_.add("Attention", {q, k, v, seen}, attributes);
     const std::string transposed = w_.add("Transpose", {y}, {ints_attribute("perm", {0, 2, 1, 3})});
     w_.add_to({node_.outputs[0]}, "Reshape", {transposed, w_.ints({0, 0, -1})});
     for (size_t i = 1; i < 3 && i < node_.outputs.size(); ++i) {
@@ -228,6 +229,27 @@ class GroupedQueries {
     const std::string& bias = node_.inputs[10];
     const std::string none = w_.number(-std::numeric_limits<float>::infinity(), bias);
     return w_.add("Where", {seen, bias, none});
+  }
+
+  // A sink is a key more, of zeros, whose score the mask gives: that of its head, or 0.
+  void add_sink(const std::string& q, std::string& k, std::string& v, std::string& mask) {
+    for (std::string* rows : {&k, &v})
+      *rows = w_.add("Pad", {*rows, w_.ints({0, 1}), "", w_.ints({2})});
+    const std::string zero = w_.number(0, q);
+    if (!has(10)) {
+      const std::string none = w_.number(-std::numeric_limits<float>::infinity(), q);
+      mask = w_.add("Where", {mask, zero, none});
+    }
+    const auto for_each_query = [&](const std::string& value, const std::string& columns) {
+      const std::string rows = w_.add("Shape", {q}, {int_attribute("end", 3)});
+      return w_.add("Expand",
+                    {value, w_.add("Concat", {rows, columns}, {int_attribute("axis", 0)})});
+    };
+    const std::string keys = w_.add("Unsqueeze", {keys_, w_.ints({0})});
+    const std::string sink =
+        has(11) ? w_.add("Reshape", {node_.inputs[11], w_.ints({1, -1, 1, 1})}) : zero;
+    mask = w_.add("Concat", {for_each_query(mask, keys), for_each_query(sink, w_.ints({1}))},
+                  {int_attribute("axis", 3)});
   }
 
   const ir::Node& node_;

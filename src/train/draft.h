@@ -27,8 +27,9 @@ struct Parameter {
 // The nodes that compute `value`, by their positions, in order.
 std::vector<size_t> nodes_behind(const ir::Graph& graph, const std::string& value);
 
-// Constants that are nodes become initializers, which can be state.
-void lift_constants(ir::Graph& graph);
+// Constants that are nodes, and what graphs within nodes have of constants, become initializers of
+// the graph, which can be state (lift_constants.cc).
+void lift_constants(ir::Graph& graph, NamePool& names);
 
 // Those that the options choose, of the initializers of type `element` that `scores` depends on.
 // Those that could be and are not go to report.frozen.
@@ -75,9 +76,9 @@ bool has_training_form(const ir::Node& node, const TrainableOptions& options);
 struct RunningStatistics {
   std::string state, updated;
 };
-// BatchNormalization and Dropout of the main graph, as far as `scores` depends on them, and what
-// follows them, once more in their training form; with half precision, products too. Names of the
-// main graph -> names of the copies.
+// BatchNormalization and Dropout of the main graph and of graphs within its nodes, as far as
+// `scores` depends on them, and what follows them, once more in their training form; with half
+// precision, products too. Names of the main graph -> names of the copies.
 std::map<std::string, std::string> add_training_form(const ir::Graph& main,
                                                      const std::string& scores, ir::Graph& to,
                                                      GraphBuilder& builder, NamePool& names,

@@ -159,7 +159,7 @@ class Making {
         names_(compose::value_names(model_)) {}
 
   ir::Model make() {
-    lift_constants(main_);
+    lift_constants(main_, names_);
     output_ = output_of(main_, options_.output);
     network_ = element_of(output_);
     element_ = is_half(network_) ? ElementType::float32 : network_;

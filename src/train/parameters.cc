@@ -5,7 +5,6 @@
 
 #include "base/fail.h"
 #include "base/listed.h"
-#include "ir/tensor.h"
 #include "ir/walk.h"
 #include "schema/schema.h"
 #include "train/draft.h"
@@ -165,25 +164,6 @@ std::vector<size_t> nodes_behind(const ir::Graph& graph, const std::string& valu
   return behind;
 }
 
-void lift_constants(ir::Graph& graph) {
-  const auto lifted = [&](const ir::Node& node) {
-    if (node.op_type != "Constant" || !ir::canonical_domain(node.domain).empty() ||
-        node.outputs.size() != 1)
-      return false;
-    const ir::Attribute* value = node.find("value");
-    if (value == nullptr || !value->t || value->t->dims.empty()) return false;
-    const ElementType type = value->t->element_type();
-    if (type != ElementType::float32 && type != ElementType::float64 &&
-        type != ElementType::float16 && type != ElementType::bfloat16)
-      return false;
-    ir::TensorProto tensor = *value->t;
-    tensor.name = node.outputs[0];
-    graph.initializers.push_back(std::move(tensor));
-    return true;
-  };
-  std::erase_if(graph.nodes, lifted);
-}
-
 std::vector<Parameter> choose_parameters(const ir::Graph& graph, const std::string& scores,
                                          ElementType element, const TrainableOptions& options,
                                          const std::vector<Parameter>& lora,
@@ -192,10 +172,17 @@ std::vector<Parameter> choose_parameters(const ir::Graph& graph, const std::stri
   require_met(options.freeze, graph, "freeze");
   Uses uses;
   Makers makers;
-  for (const size_t index : nodes_behind(graph, scores)) {
-    const ir::Node& node = graph.nodes[index];
+  const auto add = [&](const ir::Node& node) {
     for (size_t i = 0; i < node.inputs.size(); ++i) uses[node.inputs[i]].push_back({&node, i});
     for (const std::string& output : node.outputs) makers.emplace(output, &node);
+  };
+  for (const size_t index : nodes_behind(graph, scores)) {
+    const ir::Node& node = graph.nodes[index];
+    add(node);
+    ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
+      ir::walk(inner,
+               {.node = [&](const ir::WalkPlace&, const ir::Node& one, size_t) { add(one); }});
+    });
   }
   std::vector<Parameter> chosen = lora;
   const auto is_lora = [&](const std::string& name) {

@@ -181,9 +181,10 @@ void grouped_queries(const Check& check) {
   Draw draw(45);
   const Input q = draw.input("q", {2, 3, 8}), k = draw.input("k", {2, 3, 4}),
               v = draw.input("v", {2, 3, 4}), b = draw.input("b", {1, 1, 3, 3}),
-              n = draw.input("n", {2}, 0.5, 1.5), all = draw.input("a", {2, 3, 16});
+              n = draw.input("n", {2}, 0.5, 1.5), all = draw.input("a", {2, 3, 16}),
+              sinks = draw.input("h", {4});
   const std::string lines =
-      narrowed({"q", "k", "v", "b", "n", "a"}) +
+      narrowed({"q", "k", "v", "b", "n", "a", "h"}) +
       "e = Constant<value = int32[2] {2, 1}>()\n t = Constant<value = int32 {3}>()\n "
       "cf = Constant<value = float[4, 1] {1.0, 0.8, 0.5, 0.1}>()\n "
       "sf = Constant<value = float[4, 1] {0.0, 0.6, 0.8, 0.9}>()\n "
@@ -194,7 +195,10 @@ void grouped_queries(const Check& check) {
         "cf, sf)",
         "local_window_size = 2(qf, kf, vf, , , e, t)", "causal = 0(qf, kf, vf, , , e, t)",
         "(qf, kf, vf, , , e, t, , , , bf)", "(af, , , , , e, t)",
-        "qk_norm_epsilon = 0.01(qf, kf, vf, , , e, t, , , , , , , , nf, one)"}) {
+        "qk_norm_epsilon = 0.01(qf, kf, vf, , , e, t, , , , , , , , nf, one)",
+        "softcap = 1.5(qf, kf, vf, , , e, t, , , , , hf)",
+        "local_window_size = 2(qf, kf, vf, , , e, t, , , , bf, hf)",
+        "smooth_softmax = 1(qf, kf, vf, , , e, t)"}) {
     const std::string text = form;
     const size_t at = text.find('(');
     // Rows behind the end of a sequence say nothing.
@@ -202,7 +206,7 @@ void grouped_queries(const Check& check) {
               (at == 0 ? "" : ", ") + text.substr(0, at) + ">" + text.substr(at) +
               "\n s = Constant<value = float[2, 3, 1] {1, 1, 1, 1, 1, 0}>()\n "
               "yf = Mul(r, s)\n y = Cast<to = 11>(yf)",
-          {q, k, v, b, n, all}, Precision::float32);
+          {q, k, v, b, n, all, sinks}, Precision::float32);
   }
 }
 
@@ -210,7 +214,8 @@ void grouped_queries(const Check& check) {
 void grouped_queries_behind_a_past(const Check& check) {
   Draw draw(48);
   const Input q = draw.input("q", {2, 3, 8}), k = draw.input("k", {2, 3, 4}),
-              v = draw.input("v", {2, 3, 4}), b = draw.input("b", {1, 1, 3, 6});
+              v = draw.input("v", {2, 3, 4}), b = draw.input("b", {1, 1, 3, 6}),
+              sinks = draw.input("h", {4});
   struct Past {
     int64_t rows;
     const char *last, *all;
@@ -221,15 +226,16 @@ void grouped_queries_behind_a_past(const Check& check) {
     const Input pk = draw.input("p", {2, 2, past.rows, 2}),
                 pv = draw.input("o", {2, 2, past.rows, 2});
     const std::string lines =
-        narrowed({"q", "k", "v", "p", "o", "b"}) + "e = Constant<value = int32[2] {" + past.last +
-        "}>()\n t = Constant<value = int32 {" + past.all +
+        narrowed({"q", "k", "v", "p", "o", "b", "h"}) + "e = Constant<value = int32[2] {" +
+        past.last + "}>()\n t = Constant<value = int32 {" + past.all +
         "}>()\n "
         "cf = Constant<value = float[8, 1] {1, 0.8, 0.5, 0.1, -0.3, 0.9, 0.2, "
         "0.7}>()\n sf = Constant<value = float[8, 1] {0, 0.6, 0.8, 0.9, 0.95, "
         "0.4, 0.97, -0.7}>()\n ";
     std::vector<std::string> forms{"(qf, kf, vf, pf, of, e, t)",
                                    "local_window_size = 2(qf, kf, vf, pf, of, e, t)",
-                                   "do_rotary = 1(qf, kf, vf, pf, of, e, t, cf, sf)"};
+                                   "do_rotary = 1(qf, kf, vf, pf, of, e, t, cf, sf)",
+                                   "(qf, kf, vf, pf, of, e, t, , , , , hf)"};
     if (past.rows == 3) forms.push_back("(qf, kf, vf, pf, of, e, t, , , , bf)");
     for (const std::string& text : forms) {
       const size_t at = text.find('(');
@@ -241,7 +247,7 @@ void grouped_queries_behind_a_past(const Check& check) {
                 (past.is_prompt ? "0" : "1") +
                 "}>()\n m = Mul(r, s)\n ms = ReduceSum<keepdims = 0>(m)\n ks = Mul(pk, pv)\n"
                 " kk = ReduceSum<keepdims = 0>(ks)\n yf = Add(ms, kk)\n y = Cast<to = 11>(yf)",
-            {q, k, v, pk, pv, b}, Precision::float32);
+            {q, k, v, pk, pv, b, sinks}, Precision::float32);
     }
   }
 }
