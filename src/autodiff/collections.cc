@@ -1,5 +1,6 @@
 // Gradients of operators on sequences and optional values. What flows back into a sequence is a
-// sequence of as many items; into an optional value, what flows into the value it holds.
+// sequence of as many items; into an optional tensor, one of as many as it holds.
+#include "autodiff/bodies.h"
 #include "autodiff/rules.h"
 #include "ops/upgrade_context.h"
 
@@ -120,8 +121,94 @@ void split_to_sequence_gradient(const GradientCall& call, GradientEmitter& e) {
       {int_attribute("axis", view.attr_int("axis", 0)), int_attribute("new_axis", drops ? 1 : 0)});
 }
 
+// --- Optional values ----------------------------------------------------------------------------
+
+namespace {
+
+using Kind = ir::TypeProto::Kind;
+
+bool holds_sequence(const ir::ValueType& type) {
+  return type.nested && type.nested->kind == Kind::sequence;
+}
+
+std::string first_of(NodeWriter& w, const std::string& list) {
+  return w.add("SequenceAt", {list, w.constant(Tensor::scalar<int64_t>(0))});
+}
+
+// An If without inputs of its own, whose branches give what the writers' last nodes do.
+ir::Node chosen(const std::string& condition, std::vector<ir::Node> then,
+                std::vector<ir::Node> otherwise, const std::string& result) {
+  ir::Node node = node_with("If", {condition}, result);
+  const auto add = [&](std::string_view name, std::vector<ir::Node> nodes) {
+    ir::Graph graph;
+    graph.name = name;
+    graph.outputs.emplace_back().name = nodes.back().outputs[0];
+    graph.nodes = std::move(nodes);
+    node.attributes.push_back(ops::graph_attribute(std::string(name), std::move(graph)));
+  };
+  add("then_branch", std::move(then));
+  add("else_branch", std::move(otherwise));
+  return node;
+}
+
+ir::Attribute type_attribute(const ir::ValueType& type) {
+  ir::Attribute attribute;
+  attribute.name = "type", attribute.kind = ir::AttributeKind::type_proto;
+  attribute.tp = std::make_shared<const ir::TypeProto>(ir::to_proto(type));
+  return attribute;
+}
+
+// Sizes differ from value to value.
+ir::ValueType without_sizes(ir::ValueType type) {
+  type.shape.reset();
+  if (type.nested) type.nested = std::make_shared<const ir::ValueType>(without_sizes(*type.nested));
+  return type;
+}
+
+}  // namespace
+
+ir::ValueType flow_type(const ir::ValueType& type) {
+  if (type.kind != Kind::optional || !type.nested) return type;
+  return holds_sequence(type) ? *type.nested : ir::ValueType::sequence_of(*type.nested);
+}
+
+std::vector<ir::Node> listed_optional(const std::string& value, const ir::ValueType& type,
+                                      const std::string& list, const std::string& present,
+                                      const GradientServices& services) {
+  NodeWriter all(services), held(services), none(services);
+  all.add_to({present}, "OptionalHasElement", {value});
+  const std::string element = held.add("OptionalGetElement", {value});
+  if (!holds_sequence(type)) held.add("SequenceConstruct", {element});
+  none.add("SequenceEmpty", {},
+           {int_attribute("dtype", static_cast<int64_t>(flow_type(type).nested->element))});
+  all.append({chosen(present, held.take(), none.take(), list)});
+  return all.take();
+}
+
+std::vector<ir::Node> optional_of_list(const std::string& list, const std::string& present,
+                                       const ir::ValueType& type, const std::string& value,
+                                       const GradientServices& services) {
+  NodeWriter held(services), none(services);
+  held.add("Optional", {holds_sequence(type) ? list : first_of(held, list)});
+  none.add("Optional", {}, {type_attribute(without_sizes(*type.nested))});
+  return {chosen(present, held.take(), none.take(), value)};
+}
+
 void optional_gradient(const GradientCall& call, GradientEmitter& e) {
-  call.of_inputs[0] = e.emit("Identity", {flow(call)});
+  if (e.flow_kind(call.node.inputs[0]) == Kind::sequence) {
+    call.of_inputs[0] = e.emit("Identity", {flow(call)});
+    return;
+  }
+  const std::string first =
+      e.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(0))});
+  call.of_inputs[0] = e.emit("SequenceAt", {flow(call), first});
+}
+
+void optional_get_element_gradient(const GradientCall& call, GradientEmitter& e) {
+  const infer::ValueFacts* known = e.services().known(call.node.inputs[0]);
+  const bool lists =
+      known != nullptr && known->type.kind == Kind::optional && !holds_sequence(known->type);
+  call.of_inputs[0] = e.emit(lists ? "SequenceConstruct" : "Identity", {flow(call)});
 }
 
 }  // namespace sardonyx::autodiff

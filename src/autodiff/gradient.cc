@@ -12,6 +12,8 @@
 namespace sardonyx::autodiff {
 namespace {
 
+using Kind = ir::TypeProto::Kind;
+
 constexpr std::string_view training_domain = "ai.onnx.preview.training";
 constexpr size_t max_gradients = 256;
 
@@ -82,6 +84,8 @@ class Expansion {
     for (size_t i = 0; i < gradient_.inputs.size(); ++i) substitute(i);
     for (const size_t i : path_) walk_.forward(nodes_[i], i > index_);
     const std::string y = walk_.actual(y_);
+    if (walk_.emitter().flow_kind(y) == Kind::sequence)
+      view_.fail("y names '{}', which is no tensor; name a sum of what it holds", y_);
     if (walk_.is_active(y)) walk_.flow_into(y, walk_.emitter().filled_like(1, y));
     walk_.backward();
     for (size_t i = 0; i < xs_.size(); ++i) {
@@ -110,7 +114,18 @@ class Expansion {
   }
 
   void finish(const std::string& value, const std::string& output) {
-    walk_.emitter().emit_to({output}, "Identity", {walk_.gathered_or_zeros(value)});
+    GradientEmitter& e = walk_.emitter();
+    const std::string gradient = walk_.gathered_or_zeros(value);
+    const infer::ValueFacts* known = walk_.services().known(value);
+    // Of an optional tensor, that of what it holds.
+    if (known != nullptr && known->type.kind == Kind::optional && known->type.nested &&
+        known->type.nested->is_tensor()) {
+      const std::string first =
+          e.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(0))});
+      e.emit_to({output}, "SequenceAt", {gradient, first});
+    } else {
+      e.emit_to({output}, "Identity", {gradient});
+    }
   }
 
   const std::vector<ir::Node>& nodes_;

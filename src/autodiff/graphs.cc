@@ -175,7 +175,7 @@ void GradientWalk::sequence_map_backward(const ir::Node& node,
   }
   const std::vector<std::string> captured = active_captures(node);
   const auto is_sequence = [&](const std::string& value) {
-    return emitter_.kind(value) == ir::TypeProto::Kind::sequence;
+    return emitter_.flow_kind(value) == ir::TypeProto::Kind::sequence;
   };
   ir::Node back;
   back.op_type = "SequenceMap";

@@ -55,14 +55,30 @@ infer::ValueFacts between(const infer::ValueFacts* first, const infer::ValueFact
   return any;
 }
 
-// Of a sequence whose items may be of other shapes in each iteration.
+// What flows back into a value.
+infer::ValueFacts flow_of(const infer::ValueFacts* known) {
+  return known == nullptr ? infer::ValueFacts{} : infer::ValueFacts::of(flow_type(known->type));
+}
+
+// Of a sequence or what flows back into an optional, whose items may be of other shapes in each
+// iteration.
 infer::ValueFacts of_any_items(const infer::ValueFacts* known) {
-  infer::ValueFacts any = like(known);
+  infer::ValueFacts any = flow_of(known);
   if (!any.type.nested) return any;
   ir::ValueType item = *any.type.nested;
   item.shape.reset();
   any.type.nested = std::make_shared<const ir::ValueType>(std::move(item));
   return any;
+}
+
+// Of an optional state: what is the same from the beginning to the end.
+infer::ValueFacts between_optionals(const infer::ValueFacts& first, const infer::ValueFacts* last) {
+  ir::ValueType held = *first.type.nested;
+  if (held.nested)
+    held = of_any_items(&first).type;
+  else if (last == nullptr || !last->type.nested || last->type.nested->shape != held.shape)
+    held.shape.reset();
+  return infer::ValueFacts::of(ir::ValueType::optional_of(std::move(held)));
 }
 
 }  // namespace
@@ -101,7 +117,7 @@ class GradientWalk::Reverse {
   // Whose gradient is summed from iteration to iteration, in a state that a Scan can't have.
   bool captures_sequence() const {
     const auto found = std::ranges::find_if(captured_, [&](const std::string& name) {
-      return e_.kind(name) == ir::TypeProto::Kind::sequence;
+      return e_.flow_kind(name) == ir::TypeProto::Kind::sequence;
     });
     if (found == captured_.end()) return false;
     if (!it_.loop)
@@ -166,6 +182,18 @@ class GradientWalk::Reverse {
     entering_.emplace_back(reads_.back().outputs[0], of_any_items(items));
     return reads_.back().outputs[0];
   }
+  // An optional value that entered one.
+  std::string read_optional(size_t state) {
+    const infer::ValueFacts& facts = *known(initial(state));
+    const std::string list = read_items(state);
+    const std::string present =
+        read("Gather", {history_.present[state], transposed_}, "present", {});
+    const std::string value = fresh("entered");
+    for (ir::Node& node : optional_of_list(list, present, facts.type, value, walk_.services_))
+      reads_.push_back(std::move(node));
+    entering_.emplace_back(value, between_optionals(facts, known(history_.finals[state])));
+    return value;
+  }
   std::string enter_slices(const std::string& from, int64_t axis, bool backwards) {
     if (by_sequences_)
       return read("Gather", {from, transposed_}, "slice", slice_of(known(from), axis));
@@ -198,11 +226,12 @@ class GradientWalk::Reverse {
           enter_flow(last, between(known(initial(i)), known(last)));
           break;
         case History::Form::items:
-        case History::Form::prefix: enter_flow(last, of_any_items(known(initial(i)))); break;
+        case History::Form::prefix:
+        case History::Form::optional: enter_flow(last, of_any_items(known(initial(i)))); break;
       }
     }
     for (const std::string& name : captured_)
-      sums_.push_back(enter(e_.filled_like(0, name), "sum", like(known(name))));
+      sums_.push_back(enter(e_.filled_like(0, name), "sum", flow_of(known(name))));
   }
 
   void enter_history() {
@@ -217,6 +246,7 @@ class GradientWalk::Reverse {
           break;
         case History::Form::items:
         case History::Form::prefix: states_.push_back(read_items(i)); break;
+        case History::Form::optional: states_.push_back(read_optional(i)); break;
       }
     }
     if (it_.loop) number_ = enter_slices(history_.number, 0, true);
@@ -320,7 +350,8 @@ class GradientWalk::Reverse {
     ir::Attribute& attribute = *std::ranges::find(loop.attributes, "body", &ir::Attribute::name);
     ir::Graph body = *attribute.g;
     const auto lists = static_cast<size_t>(std::ranges::count_if(history_.forms, [](auto form) {
-      return form == History::Form::sequence || form == History::Form::items;
+      return form == History::Form::sequence || form == History::Form::items ||
+             form == History::Form::optional;
     }));
     const auto output_of = [&](size_t result) -> std::string& {
       const bool behind = result >= it_.body_outputs + it_.states;

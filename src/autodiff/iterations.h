@@ -37,7 +37,8 @@ ir::Node appended(const std::string& to, const std::string& from, const std::str
                   const std::string& count, const std::string& result,
                   const GradientServices& services);
 ir::Node no_items(ElementType type, const std::string& result);  // an empty sequence
-ElementType item_type(const infer::ValueFacts* sequence);        // undefined where not known
+// Of a sequence, or of what flows back into an optional value; undefined where not known.
+ElementType item_type(const infer::ValueFacts* value);
 
 // A Loop or Scan, seen alike.
 struct GradientWalk::Iteration {

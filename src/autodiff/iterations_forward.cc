@@ -87,9 +87,9 @@ ir::Node no_items(ElementType type, const std::string& result) {
   return empty;
 }
 
-ElementType item_type(const infer::ValueFacts* sequence) {
-  return sequence != nullptr && sequence->type.nested ? sequence->type.nested->element
-                                                      : ElementType::undefined;
+ElementType item_type(const infer::ValueFacts* value) {
+  const ir::ValueType list = value == nullptr ? ir::ValueType{} : flow_type(value->type);
+  return list.nested ? list.nested->element : ElementType::undefined;
 }
 
 namespace {
@@ -135,30 +135,40 @@ std::vector<ir::Node> GradientWalk::with_states(const Iteration& it, History& hi
   size_t sequences = 0;
   for (size_t i = 0; i < it.states; ++i) {
     const std::string& initial = it.node->inputs[it.first_state + i];
-    const auto kind = emitter_.kind(initial);
-    const bool is_sequence = it.loop && kind == ir::TypeProto::Kind::sequence &&
-                             item_type(services_.known(initial)) != ElementType::undefined;
-    if (kind != ir::TypeProto::Kind::none && kind != ir::TypeProto::Kind::tensor && !is_sequence) {
+    const infer::ValueFacts* known = services_.known(initial);
+    using Kind = ir::TypeProto::Kind;
+    const Kind kind = emitter_.flow_kind(initial);
+    const bool is_listed =
+        it.loop && kind == Kind::sequence && item_type(known) != ElementType::undefined;
+    if (kind != Kind::none && kind != Kind::tensor && !is_listed) {
       view.fail(
           ErrorCode::unsupported,
-          "has no gradient: its state '{}' is no tensor and no sequence of tensors; stack what "
-          "each iteration makes as a further output",
+          "has no gradient: its state '{}' is no tensor, and no sequence or optional of tensors; "
+          "stack what each iteration makes as a further output",
           initial);
     }
     using Form = History::Form;
-    const std::string entered = body.inputs[it.body_inputs + i].name;
-    history.forms.push_back(is_sequence && only_grows(*it.body, entered, it.body_outputs + i)
-                                ? Form::prefix
-                            : is_sequence          ? Form::items
-                            : changes_shape(it, i) ? Form::sequence
-                                                   : Form::stack);
-    history.counts.emplace_back();
+    std::string entered = body.inputs[it.body_inputs + i].name;
+    history.forms.push_back(!is_listed ? changes_shape(it, i) ? Form::sequence : Form::stack
+                            : known->type.kind == Kind::optional                 ? Form::optional
+                            : only_grows(*it.body, entered, it.body_outputs + i) ? Form::prefix
+                                                                                 : Form::items);
+    history.counts.emplace_back(), history.present.emplace_back();
     if (history.forms.back() == Form::stack) {
       body.outputs.emplace_back().name = hand_on("Identity", {entered});
       history.states.push_back(output("entered"));
       continue;
     }
-    if (is_sequence) {
+    if (history.forms.back() == Form::optional) {
+      const std::string list = services_.fresh_name("entered"),
+                        present = services_.fresh_name("present");
+      for (ir::Node& node : listed_optional(entered, known->type, list, present, services_))
+        body.nodes.push_back(std::move(node));
+      entered = list;
+      body.outputs.emplace_back().name = present;
+      history.present.back() = output("present");
+    }
+    if (is_listed) {
       body.outputs.emplace_back().name = hand_on("SequenceLength", {entered});
       history.counts.back() = output("count");
     }
@@ -167,14 +177,13 @@ std::vector<ir::Node> GradientWalk::with_states(const Iteration& it, History& hi
       continue;
     }
     // One more state behind the others.
-    const infer::ValueFacts* known = services_.known(initial);
-    made.push_back(no_items(is_sequence ? item_type(known) : known->type.element,
-                            services_.fresh_name("none")));
+    made.push_back(
+        no_items(is_listed ? item_type(known) : known->type.element, services_.fresh_name("none")));
     more.inputs.push_back(made.back().outputs[0]);
     const std::string list = services_.fresh_name("entered");
     body.inputs.emplace_back().name = list;
     ir::ValueInfo info;
-    if (is_sequence) {
+    if (is_listed) {
       const std::string count = body.outputs.back().name;
       info.name = services_.fresh_name("entered");
       body.nodes.push_back(appended(list, entered, "", count, info.name, services_));

@@ -58,23 +58,26 @@ std::string GradientEmitter::scalar_like(float value, const std::string& like) {
   return emit("CastLike", {plain, like});
 }
 
-ir::TypeProto::Kind GradientEmitter::kind(std::string_view value) const {
+ir::TypeProto::Kind GradientEmitter::flow_kind(std::string_view value) const {
   const infer::ValueFacts* known = services_.known(value);
-  const ir::ValueType* type = known == nullptr ? nullptr : &known->type;
-  while (type != nullptr && type->kind == ir::TypeProto::Kind::optional) type = type->nested.get();
-  return type == nullptr ? ir::TypeProto::Kind::none : type->kind;
+  return known == nullptr ? ir::TypeProto::Kind::none : flow_type(known->type).kind;
 }
 
 std::string GradientEmitter::sum(const std::vector<std::string>& values) {
-  return kind(values[0]) == ir::TypeProto::Kind::sequence ? sum_of_sequences(*this, values)
-                                                          : emit("Sum", values);
+  return flow_kind(values[0]) == ir::TypeProto::Kind::sequence ? sum_of_sequences(*this, values)
+                                                               : emit("Sum", values);
 }
 
 std::string GradientEmitter::filled_like(float value, const std::string& like) {
   const infer::ValueFacts* known = services_.known(like);
-  if (known != nullptr && known->type.kind == ir::TypeProto::Kind::optional)
-    return filled_like(value, emit("OptionalGetElement", {like}));
-  if (kind(like) == ir::TypeProto::Kind::sequence) return zeros_like_sequence(*this, like);
+  if (known != nullptr && known->type.kind == ir::TypeProto::Kind::optional) {
+    const std::string list = services_.fresh_name("items");
+    for (ir::Node& node :
+         listed_optional(like, known->type, list, services_.fresh_name("present"), services_))
+      emit(std::move(node), newest_imports());
+    return zeros_like_sequence(*this, list);
+  }
+  if (flow_kind(like) == ir::TypeProto::Kind::sequence) return zeros_like_sequence(*this, like);
   return emit("Expand", {scalar_like(value, like), emit("Shape", {like})});
 }
 
@@ -302,7 +305,7 @@ const std::map<std::string_view, GradientRule>& all_rules() {
       {"SoftmaxCrossEntropyLoss", loss_gradient},
       {"Min", extreme_rule},
       {"Optional", optional_gradient},
-      {"OptionalGetElement", optional_gradient},
+      {"OptionalGetElement", optional_get_element_gradient},
       {"QuantizeLinear", quantize_gradient},
       {"Resize", resize_gradient},
       {"SequenceAt", sequence_at_gradient},

@@ -40,8 +40,8 @@ class GradientEmitter {
   std::string sum_like(const std::string& value, const std::string& like);
   // Of tensors, or of sequences item by item.
   std::string sum(const std::vector<std::string>& values);
-  // What a value holds: a tensor or a sequence; an optional value is what it holds.
-  ir::TypeProto::Kind kind(std::string_view value) const;
+  // What flows back into a value: a tensor or a sequence; none where its type is not known.
+  ir::TypeProto::Kind flow_kind(std::string_view value) const;
   std::optional<int64_t> rank(std::string_view value) const;
   int64_t required_rank(const GradientCall& call, size_t input) const;  // fails where it is open
   std::optional<Shape> shape(std::string_view value) const;             // where all of it is known
@@ -112,6 +112,19 @@ void sequence_erase_gradient(const GradientCall& call, GradientEmitter& e);
 void concat_from_sequence_gradient(const GradientCall& call, GradientEmitter& e);
 void split_to_sequence_gradient(const GradientCall& call, GradientEmitter& e);
 void optional_gradient(const GradientCall& call, GradientEmitter& e);
+void optional_get_element_gradient(const GradientCall& call, GradientEmitter& e);
+
+// What flows back into a value of a type. Into an optional tensor that is a sequence of what it
+// holds, which has no items where it is empty; into an optional sequence, a sequence.
+ir::ValueType flow_type(const ir::ValueType& type);
+// Nodes that give an optional value in that form, and whether it holds one.
+std::vector<ir::Node> listed_optional(const std::string& value, const ir::ValueType& type,
+                                      const std::string& list, const std::string& present,
+                                      const GradientServices& services);
+// And back.
+std::vector<ir::Node> optional_of_list(const std::string& list, const std::string& present,
+                                       const ir::ValueType& type, const std::string& value,
+                                       const GradientServices& services);
 
 using GradientRule = void (*)(const GradientCall& call, GradientEmitter& emitter);
 

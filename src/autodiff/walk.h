@@ -111,11 +111,12 @@ class GradientWalk {
       sequence,  // of tensors of several shapes
       items,     // of the sequences that entered, one after the other; `counts` has their lengths
       prefix,    // of the sequence that the state ends as; `counts` has the lengths
+      optional,  // as items of what optional values held; `present` says which held one
     };
-    std::vector<std::string> states, draws;  // what entered; stacks
-    std::vector<Form> forms;                 // by state
-    std::vector<std::string> counts;         // by state; stacks
-    std::vector<std::string> finals;         // what the states end as
+    std::vector<std::string> states, draws;    // what entered; stacks
+    std::vector<Form> forms;                   // by state
+    std::vector<std::string> counts, present;  // by state; stacks
+    std::vector<std::string> finals;           // what the states end as
     std::string number;
     bool by_sequences() const;
   };

@@ -123,6 +123,15 @@ void graphs(const Check& check) {
          "c = Constant<value = bool {1}>()\n o = If(c) <then_branch = t () => (a) { h = Sin(x)\n a "
          "= Mul(h, w) }, else_branch = e () => (b) { b = Exp(x) }>",
          {x, w});
+  second(
+      check,
+      "n = Constant<value = int64 {3}>()\n go = Constant<value = bool {1}>()\n none = "
+      "Optional<type = double[3]>()\n z = Loop(n, go, none) <body = b (int64 i, bool c, "
+      "optional(double[3]) v) => (p, r) { p = Identity(c)\n h = OptionalHasElement(v)\n e = "
+      "If(h) <then_branch = t () => (k) { q = OptionalGetElement(v)\n s = Sin(q)\n k = Mul(s, w) "
+      "}, else_branch = f () => (m) { m = Mul(x, x) }>\n r = Optional(e) }>\n o = "
+      "OptionalGetElement(z)",
+      {x, w});
   second(check,
          "s = SequenceConstruct(x, w, x)\n t = SequenceMap<body = g (i) => (k) { p = Sin(i)\n k = "
          "Mul(p, w) }>(s)\n o = ConcatFromSequence<axis = 0>(t)",

@@ -362,6 +362,11 @@ TEST(Gradient, ErrorsSayWhatIsMissing) {
       message("y = Exp(x)\n d = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"q\">(x)")
           .find("'q'"),
       std::string::npos);
+  EXPECT_NE(
+      message("y = SequenceConstruct(x)\n d = ai.onnx.preview.training.Gradient<xs = [\"x\"], "
+              "y = \"y\">(x)")
+          .find("is no tensor"),
+      std::string::npos);
 }
 
 // A model that asks for too much or does not fit costs an error, no memory and no time.
