@@ -1,9 +1,9 @@
-"""Peers as they run on a processor with AVX2 alone, on one that has more.
+"""Peers as they run on a processor with AVX2, without AVX-512, on one that has more.
 
 Engines ask the processor what it can do by its instruction `cpuid`. Copies of their libraries have an undefined instruction of
-the same length in its place; bench_driver --avx2 catches it and answers without AVX-512, AVX-VNNI and what belongs to them
-(bench/driver/avx2.cc). Sardonyx is told by its own SARDONYX_CPU=avx2, the C library, which copies memory for all, by
-GLIBC_TUNABLES.
+the same length in its place; bench_driver --avx2 catches it and answers without AVX-512, AVX-VNNI and what belongs to them,
+bench_driver --avx-vnni with AVX-VNNI (bench/driver/avx2.cc). Sardonyx is told by its own SARDONYX_CPU, the C library, which
+copies memory for all, by GLIBC_TUNABLES.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ CPUID, UNDEFINED = b"\x0f\xa2", b"\x0f\x04"
 LEFT_OUT = re.compile(r"gpu|npu|paddle|tensorflow|pytorch|jax|gguf|auto|hetero|cmake|pkgconfig")
 MASKED = ["AVX512F", "AVX512VL", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512_VNNI", "AVX512_VBMI", "AVX512_VBMI2",
           "AVX512_BITALG", "AVX512_BF16", "AVX512_FP16", "AVX_VNNI"]
-ENVIRONMENT = {"SARDONYX_CPU": "avx2", "GLIBC_TUNABLES": "glibc.cpu.hwcaps=" + ",".join(f"-{name}" for name in MASKED)}
+PROCESSORS = {"avx2": "AVX2 alone, as many desktop processors have it",
+              "avx_vnni": "AVX2 and AVX-VNNI, as most newer ones without AVX-512 have them"}
+
+
+def environment(processor: str) -> dict[str, str]:
+    return {"SARDONYX_CPU": processor, "GLIBC_TUNABLES": "glibc.cpu.hwcaps=" + ",".join(f"-{name}" for name in MASKED)}
+
+
+def option(processor: str) -> str:
+    """Of bench_driver."""
+    return "--" + processor.replace("_", "-")
 
 
 def places_of_cpuid(library: pathlib.Path) -> list[int]:

@@ -30,7 +30,6 @@ from zoo import quantised
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "build" / "bench-peers"  # what tools/requirements-bench.txt names, installed by ./dev bench
 NAMES = {"sardonyx": "Sardonyx", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
-PROCESSORS = {"": "this machine's", "avx2": "AVX2 alone, as most desktop processors have it (bench/avx2.py)"}
 ENVIRONMENT = dict(os.environ, ORT_DISABLE_TELEMETRY="1")
 chosen_processor = ""  # pretend() sets it
 
@@ -92,7 +91,7 @@ def library(name: str) -> pathlib.Path | None:
     else:
         spec = importlib.util.find_spec("onnxruntime")  # not imported: that would run it
         found = sorted(pathlib.Path(spec.origin).parent.glob("capi/libonnxruntime.so.*")) if spec else []
-    if found and with_avx2_alone():
+    if found and chosen_processor:
         return avx2.counterpart(found[0], PEERS.with_name("bench-avx2"))
     return found[0] if found else None
 
@@ -101,12 +100,8 @@ def pretend(processor: str) -> None:
     """From now on all engines find this processor."""
     global chosen_processor
     chosen_processor = processor
-    if with_avx2_alone():
-        ENVIRONMENT.update(avx2.ENVIRONMENT)
-
-
-def with_avx2_alone() -> bool:
-    return chosen_processor == "avx2"
+    if processor:
+        ENVIRONMENT.update(avx2.environment(processor))
 
 
 def engine_words(names: list[str]) -> list[str]:
@@ -116,7 +111,7 @@ def engine_words(names: list[str]) -> list[str]:
 
 def driver(program: str) -> list[str]:
     """The command, to which words of engines are added."""
-    return [str(pathlib.Path(program).with_name("bench_driver")), *(["--avx2"] if with_avx2_alone() else [])]
+    return [str(pathlib.Path(program).with_name("bench_driver")), *([avx2.option(chosen_processor)] if chosen_processor else [])]
 
 
 def commands(program: str) -> dict[str, list[str]]:
@@ -333,8 +328,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--write-models", action="store_true", help="put the table of families into docs/models.md")
     parser.add_argument("--seconds", type=float, default=3.0, help="to spend on taking turns, per row (default 3)")
     parser.add_argument("--loads", type=int, default=3, help="processes started per row and engine (default 3)")
-    parser.add_argument("--processor", default="", choices=PROCESSORS, metavar="avx2",
-                        help="have all engines find " + PROCESSORS["avx2"])
+    parser.add_argument("--processor", default="", choices=["", *avx2.PROCESSORS], metavar="NAME",
+                        help="have all engines find another processor (bench/avx2.py): "
+                             + "; ".join(f"{name}, {what}" for name, what in avx2.PROCESSORS.items()))
     parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8),
                         help="of int8 weights (default 8); with 7, two products of bytes fit 16 bits, which other engines' "
                              "kernels for AVX2 need")

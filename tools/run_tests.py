@@ -120,6 +120,8 @@ def cpp_suite(options: argparse.Namespace) -> Result:
     result = ctest(options.build, "cpp", options.cases)
     for variant in ("avx512", "avx2", "baseline"):
         result.add(run_gtest(options.build / "bin" / "test_kernels", f"cpp kernels {variant}", SARDONYX_CPU=variant))
+    bytes_alone = ("--gtest_filter=*Byte*:*Int8*:*NBits*",)  # what else differs from AVX2
+    result.add(run_gtest(options.build / "bin" / "test_kernels", "cpp kernels avx_vnni", bytes_alone, SARDONYX_CPU="avx_vnni"))
     return result
 
 

@@ -25,6 +25,8 @@ constexpr uint32_t hidden_7_ebx = bits({16, 17, 21, 26, 27, 28, 30, 31}),
 constexpr uint32_t hidden_7_1_eax = bits({0, 1, 2, 4, 5, 21, 23}),
                    hidden_7_1_edx = bits({4, 5, 8, 10, 19, 21});
 
+bool shows_vnni = false;
+
 void on_undefined(int signal, siginfo_t*, void* context) {
   greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const auto* const code = reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
@@ -39,7 +41,8 @@ void on_undefined(int signal, siginfo_t*, void* context) {
   if (leaf == 7 && part == 0) {
     ebx &= ~hidden_7_ebx, ecx &= ~hidden_7_ecx, edx &= ~hidden_7_edx;
   } else if (leaf == 7 && part == 1) {
-    eax &= ~hidden_7_1_eax, edx &= ~hidden_7_1_edx;
+    const uint32_t shown = shows_vnni ? bits({4}) : 0;
+    eax &= ~hidden_7_1_eax | shown, edx &= ~hidden_7_1_edx;
   }
   registers[REG_RAX] = eax, registers[REG_RBX] = ebx;
   registers[REG_RCX] = ecx, registers[REG_RDX] = edx;
@@ -48,7 +51,8 @@ void on_undefined(int signal, siginfo_t*, void* context) {
 
 }  // namespace
 
-void answer_for_avx2() {
+void answer_for_avx2(bool has_vnni) {
+  shows_vnni = has_vnni;
   struct sigaction action {};
   action.sa_sigaction = on_undefined;
   action.sa_flags = SA_SIGINFO;

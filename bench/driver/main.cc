@@ -1,8 +1,10 @@
 // Runs models on Sardonyx and its peers in one process, without Python in what is timed.
 //
-//   bench_driver [--avx2] sardonyx onnxruntime=libonnxruntime.so openvino=libopenvino_c.so
+//   bench_driver [--avx2|--avx-vnni] sardonyx onnxruntime=libonnxruntime.so
+//   openvino=libopenvino_c.so
 //
-// --avx2: libraries from bench/avx2.py find a processor with AVX2 alone.
+// --avx2: libraries from bench/avx2.py find a processor with AVX2 alone; --avx-vnni: with AVX-VNNI,
+// too.
 // Reads commands from standard input, one a line, and answers each with one line of JSON. ENGINE is
 // "@sardonyx", "@onnxruntime" or "@openvino"; without it, the first one is meant.
 //
@@ -191,8 +193,9 @@ class Driver {
 int serve(int count, char** words) {
   Driver driver;
   for (int i = 1; i < count; ++i) {
-    if (words[i] == std::string_view("--avx2"))
-      answer_for_avx2();
+    const std::string_view word = words[i];
+    if (word == "--avx2" || word == "--avx-vnni")
+      answer_for_avx2(word == "--avx-vnni");
     else
       driver.add(words[i]);
   }

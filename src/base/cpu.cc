@@ -2,6 +2,7 @@
 
 #include <hwy/highway.h>
 #include <hwy/targets.h>
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #if defined(__x86_64__)
@@ -28,21 +29,32 @@ bool detect_amx() {
 #endif
 }
 
+bool detect_avx_vnni() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 4)) != 0;
+#else
+  return false;
+#endif
+}
+
 InstructionSet detect() {
   const int64_t targets = hwy::SupportedTargets();
   auto widest = InstructionSet::baseline;
 #if HWY_ARCH_X86
-  if (targets & HWY_AVX2) widest = InstructionSet::avx2;
+  const bool vnni = detect_avx_vnni();
+  if (targets & HWY_AVX2) widest = vnni ? InstructionSet::avx_vnni : InstructionSet::avx2;
   if (targets & HWY_AVX3) widest = detect_amx() ? InstructionSet::amx : InstructionSet::avx512;
 #endif
   const char* wish = std::getenv("SARDONYX_CPU");
   if (wish == nullptr) return widest;
   auto chosen = widest;
-  if (std::string_view(wish) == "baseline") chosen = InstructionSet::baseline;
-  if (std::string_view(wish) == "avx2") chosen = InstructionSet::avx2;
-  if (std::string_view(wish) == "avx512") chosen = InstructionSet::avx512;
-  if (chosen > widest) chosen = widest;
+  for (const auto set : {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx_vnni,
+                         InstructionSet::avx512}) {
+    if (wish == name_of(set)) chosen = std::min(set, widest);
+  }
 #if HWY_ARCH_X86
+  if (chosen == InstructionSet::avx_vnni && !vnni) chosen = InstructionSet::avx2;
   int64_t kept = targets;
   if (chosen < InstructionSet::avx512) kept &= ~int64_t{HWY_AVX3 | HWY_AVX3_DL};
   if (chosen < InstructionSet::avx2) kept &= ~int64_t{HWY_AVX2};
@@ -71,6 +83,7 @@ std::string_view name_of(InstructionSet set) {
   switch (set) {
     case InstructionSet::amx: return "amx";
     case InstructionSet::avx512: return "avx512";
+    case InstructionSet::avx_vnni: return "avx_vnni";
     case InstructionSet::avx2: return "avx2";
     default: return "baseline";
   }

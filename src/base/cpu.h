@@ -6,18 +6,21 @@
 
 namespace sardonyx {
 
-// `amx`: the vectors of avx512, and matrix tiles for bytes and bfloat16.
-enum class InstructionSet { baseline, avx2, avx512, amx };
+// `avx_vnni`: the vectors of avx2, and dot products of bytes. `amx`: the vectors of avx512, and
+// matrix tiles for bytes and bfloat16.
+enum class InstructionSet { baseline, avx2, avx_vnni, avx512, amx };
 
 std::string_view name_of(InstructionSet set);
 
 // The widest instruction set this machine has, lowered by the environment variable SARDONYX_CPU
-// (baseline, avx2, avx512 or amx) when it is set. Decided once, before the first kernel runs;
+// (their names) when it is set. Decided once, before the first kernel runs;
 // Highway's dispatch is held to the same choice. Kernels that are not written with Highway ask
 // this.
 InstructionSet instruction_set();
 
 inline bool has_amx() { return instruction_set() == InstructionSet::amx; }
+// Dot products of bytes on vectors of AVX2. False on processors with AVX-512, which has its own.
+inline bool has_avx_vnni() { return instruction_set() == InstructionSet::avx_vnni; }
 
 // Dot products of bytes on vectors of AVX-512 (VNNI). False where SARDONYX_CPU lowers the set.
 bool has_avx512_vnni();

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 F32 = np.float32
 TYPES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8, np.uint16: TensorProto.UINT16, np.int16: TensorProto.INT16}
 STRANGE = [np.nan, np.inf, -np.inf, 3e38, -3e38, 0, 1, -1, 1e-40, 12.34]
-SETS = [None, "avx512", "avx2", "baseline"]
+SETS = [None, "avx512", "avx_vnni", "avx2", "baseline"]
 
 
 @pytest.fixture(scope="module", params=SETS, ids=lambda s: s or "widest")

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "kernels/gemm/amx.h"
+#include "kernels/gemm/gemm_int8_avx_vnni.h"
 #include "kernels/gemm/gemm_int8_vnni.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -668,6 +669,10 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
     return byte_tiles_product(panel_signed, a, row_stride, count, groups, b, sums, ahead);
   if (has_avx512_vnni())
     return vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
+#if defined(__x86_64__)
+  if (has_avx_vnni())
+    return avx_vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
+#endif
   if (panel_signed) {
     HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, groups, b, columns, sums);
   } else {

@@ -12,13 +12,12 @@ import sardonyx
 
 # Why a family does not train: part of the error.
 REFUSED = {
-    "yolo": "NonMaxSuppression", "ssd": "NonMaxSuppression", "detector": "NonMaxSuppression",
     "resnet50_qdq": "weights are quantised", "mobilenet_v3_qdq": "weights are quantised",
     "resnet50_qlinear": "QLinearConv", "mobilenet_v3_qlinear": "QLinearConv", "support_regression": "SVMRegressor",
-    **dict.fromkeys(("mel_front_end", "loop", "scan", "optional", "pieces", "forest_v5", "boosting", "boosted_classes", "logistic",
+    **dict.fromkeys(("mel_front_end", "pieces", "forest_v5", "boosting", "boosted_classes", "logistic",
                      "ridge", "support_vectors", "lightgbm", "xgboost", "classic"), "nothing would learn")}
 # The loss does not follow the gradient: drawn anew in each step, rounded on the way, or flat.
-NOT_SMOOTH = {"alexnet": "Dropout draws", "bert_qdq": "rounds", "bert_dynamic": "rounds", "dft_filter": "the gradient is 0",
+NOT_SMOOTH = {"alexnet": "Dropout draws", "detector": "other boxes are chosen", "bert_qdq": "rounds", "bert_dynamic": "rounds", "dft_filter": "the gradient is 0",
               "neighbours": "the gradient is 0"}
 
 
