@@ -17,8 +17,8 @@ REFUSED = {
     **dict.fromkeys(("mel_front_end", "pieces", "forest_v5", "boosting", "boosted_classes", "logistic",
                      "ridge", "support_vectors", "lightgbm", "xgboost", "classic"), "nothing would learn")}
 # The loss does not follow the gradient: drawn anew in each step, rounded on the way, or flat.
-NOT_SMOOTH = {"alexnet": "Dropout draws", "detector": "other boxes are chosen", "bert_qdq": "rounds", "bert_dynamic": "rounds", "dft_filter": "the gradient is 0",
-              "neighbours": "the gradient is 0"}
+NOT_SMOOTH = {"alexnet": "Dropout draws", "detector": "other boxes are chosen", "bert_qdq": "rounds", "bert_dynamic": "rounds",
+              "dft_filter": "the gradient is 0", "neighbours": "the gradient is 0"}
 
 
 def float_output(model):
