@@ -384,6 +384,34 @@ def test_initialize(tmp_path):
     assert state["updates"] == 0 and not np.array_equal(state["W1"], before["W1"])  # the optimizer's alone
 
 
+def resident() -> float:
+    """Of this process, in MB."""
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
+
+
+def test_thousands_of_steps_leak_nothing(tmp_path):
+    data, training = examples(), session(threads=2, optimizer="adamw", clip_norm=1.0)
+
+    def work(steps: int) -> None:
+        for i in range(steps):
+            size = 1 + i // 20 % 12  # more sizes of batches than plans are kept for
+            training.step({name: array[:size] for name, array in data.items()})
+            if i % 10 == 0:
+                training.set_state(training.state())
+                training.infer({"x": data["x"][:size]})
+            if i % 50 == 0:
+                training.save(tmp_path / "saved.onnx")
+                with pytest.raises(sardonyx.Error):
+                    training.step({"x": data["x"][:, :5], "target": data["target"]})
+
+    work(1500)
+    gc.collect()
+    before = resident()
+    work(6000)
+    gc.collect()
+    assert resident() - before < 2
+
+
 # --- make_trainable ---------------------------------------------------------------------------
 
 
