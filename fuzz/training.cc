@@ -30,6 +30,21 @@ constexpr std::string_view models[] = {
     "<ir_version: 3, opset_import: [\"\" : 7]>\n"
     "g (float[2, 2] x, float[2, 2] w) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}> "
     "{ a = Gemm(x, w, x) y = Sigmoid(a) }",
+    "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+    "g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}, float[2] s = {1, 1}, "
+    "float[2] t = {0, 0}, float[2] m = {0, 0}, float[2] v = {1, 1}, int64 n = {2}, bool c = {1}> "
+    "{ a = Loop(n, c, x) <body = l (int64 i, bool d, float[N, 2] p) => (bool e, float[N, 2] q) "
+    "{ e = Identity(d) k = BatchNormalization(p, s, t, m, v) q = Dropout(k) }> "
+    "y = If(c) <then_branch = f () => (float[N, 2] r) { r = MatMul(a, w) }, "
+    "else_branch = h () => (float[N, 2] u) { z = BatchNormalization(a, s, t, m, v) u = Neg(z) }> }",
+    "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+    "g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}, int64 n = {3}, bool c = "
+    "{1}> "
+    "{ o = Optional<type = float[]>() z = Loop(n, c, o) <body = l (int64 i, bool d, "
+    "optional(float[]) p) => (bool e, optional(float[]) q) { e = Identity(d) "
+    "h = OptionalHasElement(p) a = If(h) <then_branch = f () => (float[] r) "
+    "{ b = OptionalGetElement(p) r = Tanh(b) }, else_branch = k () => (float[] u) "
+    "{ u = MatMul(x, w) }> q = Optional(a) }> y = OptionalGetElement(z) }",
 };
 
 class Calls {
@@ -66,6 +81,7 @@ class Calls {
     if (byte() % 2 == 0) options.clip_norm = share();
     if (byte() % 2 == 0) options.clip_value = share();
     options.accumulate = 1 + byte() % 3;
+    options.precision = static_cast<Precision>(byte() % 3);
     options.class_axis = byte() % 4 - 1;
     if (byte() % 4 == 0) options.ignore_index = 0;
     if (byte() % 4 == 0) options.freeze = {patterns[byte() % std::size(patterns)]};

@@ -81,12 +81,13 @@ class Lifting {
         if (renamed != renames.end()) input = renamed->second;
       }
       const auto within = [&](std::shared_ptr<const ir::Graph>& inner) {
+        if (!inner) return;
         auto made = std::make_shared<ir::Graph>(*inner);
         take_constants(*made, renames, false);
         inner = std::move(made);
       };
       for (ir::Attribute& attribute : node.attributes) {
-        if (attribute.g) within(attribute.g);
+        within(attribute.g);
         std::ranges::for_each(attribute.graphs, within);
       }
     }

@@ -304,7 +304,8 @@ class TrainingForm {
     };
     for (ir::Attribute& attribute : node.attributes) {
       if (attribute.g) attribute.g = changed(*attribute.g);
-      for (auto& graph : attribute.graphs) graph = changed(*graph);
+      for (auto& graph : attribute.graphs)
+        if (graph) graph = changed(*graph);
     }
     for (size_t i = 0; i < states.size(); ++i) {
       if (iteration)
