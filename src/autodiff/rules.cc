@@ -71,6 +71,10 @@ std::string GradientEmitter::sum(const std::vector<std::string>& values) {
 std::string GradientEmitter::filled_like(float value, const std::string& like) {
   const infer::ValueFacts* known = services_.known(like);
   if (known != nullptr && known->type.kind == ir::TypeProto::Kind::optional) {
+    const ir::ValueType flow = flow_type(known->type);
+    if (!flow.nested || flow.nested->element == ElementType::undefined)
+      fail(ErrorCode::unsupported,
+           "the optional value '{}' has no gradient: of what it holds no type is known", like);
     const std::string list = services_.fresh_name("items");
     for (ir::Node& node :
          listed_optional(like, known->type, list, services_.fresh_name("present"), services_))
