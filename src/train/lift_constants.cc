@@ -36,6 +36,7 @@ class Lifting {
   void run() {
     const auto count = [&](const ir::WalkPlace& place) {
       for (const ir::TensorProto& one : place.graph->initializers) ++definitions_[one.name];
+      for (const ir::ValueInfo& one : place.graph->inputs) ++definitions_[one.name];
       return true;
     };
     const auto count_outputs = [&](const ir::WalkPlace&, const ir::Node& node, size_t) {

@@ -137,6 +137,18 @@ TEST(TrainingForm, ConstantsWithinGraphsLearn) {
               "6, 7, 8}> { q = MatMul (x, k) }>"),
       options, &report);
   EXPECT_EQ(report.trained.size(), 3u);
+  // What a constant is called, another graph may call its input.
+  const Model named = make_trainable(
+      network(
+          "z = Loop (two, , x) <body = i (int64 n, bool c, float[N,2] k) => (bool d, float[N,2] q) "
+          "{ d "
+          "= Identity (c)\n q = Neg (k) }>\n h = If (yes) <then_branch = t () => (float[N,2] p) "
+          "<float[2,2] k = {1, 2, 3, 4}> { p = MatMul (z, k) }, else_branch = e () => (float[N,2] "
+          "u) "
+          "{ u = Neg (z) }>"),
+      options, &report);
+  EXPECT_NO_THROW(TrainingSession(named).initialize());
+  EXPECT_EQ(report.trained, (std::vector<std::string>{"w", "k_1"}));
 }
 
 // Each iteration drops others, and what flows back knows which.
