@@ -64,14 +64,15 @@ std::string sum_of_sequences(GradientEmitter& e, const std::vector<std::string>&
   return mapped(e, sequences, items, {node_with("Sum", items, e.services().fresh_name("sum"))});
 }
 
+std::string item_of(GradientEmitter& e, const std::string& sequence, int64_t position) {
+  const std::string at =
+      e.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(position))});
+  return e.emit("SequenceAt", {sequence, at});
+}
+
 void sequence_construct_gradient(const GradientCall& call, GradientEmitter& e) {
-  for (size_t i = 0; i < call.of_inputs.size(); ++i) {
-    if (!call.wanted[i]) continue;
-    const std::string at =
-        e.emit("Constant", {},
-               {ops::tensor_attribute("value", Tensor::scalar<int64_t>(static_cast<int64_t>(i)))});
-    call.of_inputs[i] = e.emit("SequenceAt", {flow(call), at});
-  }
+  for (size_t i = 0; i < call.of_inputs.size(); ++i)
+    if (call.wanted[i]) call.of_inputs[i] = item_of(e, flow(call), static_cast<int64_t>(i));
 }
 
 void sequence_at_gradient(const GradientCall& call, GradientEmitter& e) {
@@ -195,13 +196,9 @@ std::vector<ir::Node> optional_of_list(const std::string& list, const std::strin
 }
 
 void optional_gradient(const GradientCall& call, GradientEmitter& e) {
-  if (e.flow_kind(call.node.inputs[0]) == Kind::sequence) {
-    call.of_inputs[0] = e.emit("Identity", {flow(call)});
-    return;
-  }
-  const std::string first =
-      e.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(0))});
-  call.of_inputs[0] = e.emit("SequenceAt", {flow(call), first});
+  call.of_inputs[0] = e.flow_kind(call.node.inputs[0]) == Kind::sequence
+                          ? e.emit("Identity", {flow(call)})
+                          : item_of(e, flow(call), 0);
 }
 
 void optional_get_element_gradient(const GradientCall& call, GradientEmitter& e) {

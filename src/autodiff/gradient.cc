@@ -115,17 +115,13 @@ class Expansion {
 
   void finish(const std::string& value, const std::string& output) {
     GradientEmitter& e = walk_.emitter();
-    const std::string gradient = walk_.gathered_or_zeros(value);
+    std::string gradient = walk_.gathered_or_zeros(value);
     const infer::ValueFacts* known = walk_.services().known(value);
     // Of an optional tensor, that of what it holds.
     if (known != nullptr && known->type.kind == Kind::optional && known->type.nested &&
-        known->type.nested->is_tensor()) {
-      const std::string first =
-          e.emit("Constant", {}, {ops::tensor_attribute("value", Tensor::scalar<int64_t>(0))});
-      e.emit_to({output}, "SequenceAt", {gradient, first});
-    } else {
-      e.emit_to({output}, "Identity", {gradient});
-    }
+        known->type.nested->is_tensor())
+      gradient = item_of(e, gradient, 0);
+    e.emit_to({output}, "Identity", {gradient});
   }
 
   const std::vector<ir::Node>& nodes_;

@@ -105,6 +105,7 @@ void attention_gradient(const GradientCall& call, GradientEmitter& e);
 // collections.cc
 std::string zeros_like_sequence(GradientEmitter& e, const std::string& sequence);
 std::string sum_of_sequences(GradientEmitter& e, const std::vector<std::string>& sequences);
+std::string item_of(GradientEmitter& e, const std::string& sequence, int64_t position);
 void sequence_construct_gradient(const GradientCall& call, GradientEmitter& e);
 void sequence_at_gradient(const GradientCall& call, GradientEmitter& e);
 void sequence_insert_gradient(const GradientCall& call, GradientEmitter& e);

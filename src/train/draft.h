@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/walk.h"
 #include "sardonyx/trainable.h"
 #include "train/graph_builder.h"
 
@@ -23,6 +24,15 @@ struct Parameter {
 };
 
 // --- Which initializers learn (parameters.cc) ---------------------------------------------------
+
+// Visits the nodes of all graphs within a node.
+template <class Visit>
+void for_each_inner(const ir::Node& node, const Visit& visit) {
+  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
+    ir::walk(graph,
+             {.node = [&](const ir::WalkPlace&, const ir::Node& inner, size_t) { visit(inner); }});
+  });
+}
 
 // The nodes that compute `value`, by their positions, in order.
 std::vector<size_t> nodes_behind(const ir::Graph& graph, const std::string& value);

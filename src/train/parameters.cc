@@ -150,11 +150,8 @@ std::vector<size_t> nodes_behind(const ir::Graph& graph, const std::string& valu
     if (maker == makers.end() || needed[maker->second]++) continue;
     const ir::Node& node = graph.nodes[maker->second];
     waiting.insert(waiting.end(), node.inputs.begin(), node.inputs.end());
-    ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
-      const auto add = [&](const ir::WalkPlace&, const ir::Node& one, size_t) {
-        waiting.insert(waiting.end(), one.inputs.begin(), one.inputs.end());
-      };
-      ir::walk(inner, {.enter = {}, .leave = {}, .node = add});
+    for_each_inner(node, [&](const ir::Node& inner) {
+      waiting.insert(waiting.end(), inner.inputs.begin(), inner.inputs.end());
     });
   }
   std::vector<size_t> behind;
@@ -179,10 +176,7 @@ std::vector<Parameter> choose_parameters(const ir::Graph& graph, const std::stri
   for (const size_t index : nodes_behind(graph, scores)) {
     const ir::Node& node = graph.nodes[index];
     add(node);
-    ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
-      ir::walk(inner,
-               {.node = [&](const ir::WalkPlace&, const ir::Node& one, size_t) { add(one); }});
-    });
+    for_each_inner(node, add);
   }
   std::vector<Parameter> chosen = lora;
   const auto is_lora = [&](const std::string& name) {

@@ -61,15 +61,6 @@ void insert(std::vector<T>& list, size_t at, T item) {
   list.insert(list.begin() + static_cast<ptrdiff_t>(at), std::move(item));
 }
 
-// Visits the nodes of all graphs within a node.
-template <class Visit>
-void for_each_inner(const ir::Node& node, const Visit& visit) {
-  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
-    ir::walk(graph,
-             {.node = [&](const ir::WalkPlace&, const ir::Node& inner, size_t) { visit(inner); }});
-  });
-}
-
 bool reads_copies(const ir::Node& node, const Copies& copies) {
   const auto is_copied = [&](const std::string& name) { return copies.contains(name); };
   bool reads = std::ranges::any_of(node.inputs, is_copied);
