@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import pathlib
 import sys
@@ -15,6 +17,13 @@ PACKAGE = pathlib.Path(os.environ.get("SARDONYX_PACKAGE", ROOT / "build" / "rele
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 sys.path.insert(0, str(PACKAGE))
 HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 4]> '
+
+
+def resident_bytes() -> int:
+    """Of this process, without what the allocator holds back."""
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 @pytest.fixture(scope="session")

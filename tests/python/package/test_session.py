@@ -23,6 +23,8 @@ import pytest
 
 import sardonyx
 
+from .conftest import resident_bytes
+
 ONE = np.arange(4, dtype=np.float32)
 
 
@@ -608,11 +610,7 @@ def test_model_basics(double):
 # --- what lasts -------------------------------------------------------------------------------
 
 
-def resident_kilobytes() -> int:
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
-
-
+@pytest.mark.memory
 @pytest.mark.parametrize("kind", ["float", "string", "sequence", "refused"])
 def test_nothing_grows(kind, double, model):
     """Twenty bytes a run would be found."""
@@ -630,11 +628,11 @@ def test_nothing_grows(kind, double, model):
                 assert kind == "refused"
 
     runs(1000)
-    before, references = resident_kilobytes(), sys.getrefcount(x)
+    before, references = resident_bytes(), sys.getrefcount(x)
     count = 20_000 if kind == "refused" else 200_000
     runs(count)
     assert sys.getrefcount(x) == references
-    assert resident_kilobytes() - before < 20 * count / 1024
+    assert resident_bytes() - before < 20 * count
 
 
 # --- hostile values ---------------------------------------------------------------------------

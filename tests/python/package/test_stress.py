@@ -19,6 +19,8 @@ import pytest
 import sardonyx
 import sardonyx.compat.onnxruntime as compat
 
+from .conftest import resident_bytes
+
 TIMES = int(os.environ.get("SARDONYX_STRESS", "1"))
 ENDLESS = """g (int64[] trips, float[8] x) => (float[8] y) {
   t = Constant <value = bool {1}> ()
@@ -26,11 +28,6 @@ ENDLESS = """g (int64[] trips, float[8] x) => (float[8] y) {
 }"""
 FOREVER = {"trips": np.array(2**60), "x": np.zeros(8, np.float32)}
 ONE = np.arange(4, dtype=np.float32)
-
-
-def resident_kilobytes() -> int:
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
 
 
 def threads_of_process() -> int:
@@ -260,6 +257,7 @@ def test_the_callbacks_of_onnxruntime(double):
 # --- memory ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("kind", ["dict", "list", "compat", "binding", "values", "async", "refused", "python operator", "sessions",
                                   "models"])
 def test_nothing_grows(kind, double, model):
@@ -305,13 +303,12 @@ def test_nothing_grows(kind, double, model):
     references = sys.getrefcount(x)
     # What an allocator keeps is no part of each run: some 200 kB, and 20 bytes a run that nobody could miss. What grows does so
     # each time; what the system moves about happens once.
-    allowed = 200 + 20 * whole / 1024 + (6_000 if kind in ("sessions", "async") else 0)
+    allowed = 200_000 + 20 * whole + (6_000_000 if kind in ("sessions", "async") else 0)
     for _ in range(3):
-        before = resident_kilobytes()
+        before = resident_bytes()
         runs(whole)
-        gc.collect()
         assert sys.getrefcount(x) == references
-        grown = resident_kilobytes() - before
+        grown = resident_bytes() - before
         if grown < allowed:
             break
     assert grown < allowed

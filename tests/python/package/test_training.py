@@ -20,7 +20,7 @@ from onnx import numpy_helper, parser
 
 import sardonyx
 
-from .conftest import HEADER, PACKAGE
+from .conftest import HEADER, PACKAGE, resident_bytes
 
 PROGRAM = pathlib.Path(os.environ.get("SARDONYX_PROGRAM", PACKAGE.parent / "bin" / "sardonyx"))
 BATCH, COUNT = 16, 80
@@ -108,6 +108,7 @@ def test_losses_are_those_of_numpy():
     np.testing.assert_allclose(trained.infer({"x": x})["y"], x @ weights, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.starts_the_program
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_program_gives_the_same_bits(tmp_path, threads):
     """make-trainable and train, shuffled, with validation."""
@@ -384,11 +385,7 @@ def test_initialize(tmp_path):
     assert state["updates"] == 0 and not np.array_equal(state["W1"], before["W1"])  # the optimizer's alone
 
 
-def resident() -> float:
-    """Of this process, in MB."""
-    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 1e6
-
-
+@pytest.mark.memory
 def test_thousands_of_steps_leak_nothing(tmp_path):
     data, training = examples(), session(threads=2, optimizer="adamw", clip_norm=1.0)
 
@@ -405,11 +402,9 @@ def test_thousands_of_steps_leak_nothing(tmp_path):
                     training.step({"x": data["x"][:, :5], "target": data["target"]})
 
     work(1500)
-    gc.collect()
-    before = resident()
+    before = resident_bytes()
     work(6000)
-    gc.collect()
-    assert resident() - before < 2
+    assert resident_bytes() - before < 2_000_000
 
 
 # --- make_trainable ---------------------------------------------------------------------------

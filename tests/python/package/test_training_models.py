@@ -134,6 +134,7 @@ def test_an_interrupted_training_ends_the_same(folders, name, optimizer, tmp_pat
     assert same_state(resumed, whole)
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("name", MODELS)
 def test_memory_does_not_grow(folders, name, environment):
     first, more = (100, 400) if name.startswith("resnet") else (300, 2000)
