@@ -291,14 +291,16 @@ std::vector<std::vector<std::string_view>> last_reads(const ir::Graph& graph) {
   std::unordered_map<std::string_view, size_t> last;
   for (const ir::ValueInfo& output : graph.outputs) last.emplace(output.name, never);
   std::vector<std::vector<std::string_view>> dropped(graph.nodes.size());
-  const auto read = [&](size_t i, const std::string& name) {
-    const auto [at, is_first] = last.try_emplace(name, i);
-    if (!is_first && at->second != never) at->second = i;
+  const auto read = [&](size_t i, const std::string& name) {  // of what was made before alone
+    const auto at = last.find(name);
+    if (at != last.end() && at->second != never) at->second = i;
   };
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const ir::Node& node = graph.nodes[i];
     for (const std::string& name : node.inputs) read(i, name);
-    for (const std::string& name : node.outputs) read(i, name);
+    for (const std::string& name : node.outputs) {
+      if (!last.try_emplace(name, i).second) read(i, name);
+    }
     ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
       for (const std::string& name : infer::captured_names(inner)) read(i, name);
     });

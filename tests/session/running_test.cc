@@ -40,6 +40,32 @@ TEST(NestedGraphs, ConstantsStandAmongTheInputsUpToIrVersion3) {
   }
 }
 
+// Plain evaluation gives up what nothing reads any more, in graphs of many nodes.
+TEST(NestedGraphs, ReadOfManyNodesWhatIsNotMadeByThem) {
+  std::string nodes = "v0 = Neg (x)\n";
+  for (int i = 1; i < 100; ++i) {
+    nodes += fmt::format(R"(v{} = If (c) <
+        then_branch = t () => (float[2] a) {{ a = Add (v{}, an_input_with_a_long_name_{}) }},
+        else_branch = e () => (float[2] b) {{ b = Add (v0, an_input_with_a_long_name_{}) }}
+      >
+      )",
+                         i, i - 1, i % 7, i % 7);
+  }
+  std::string inputs;
+  std::vector<NamedValue> values{{"c", Tensor::scalar<bool>(true)},
+                                 {"x", Tensor::of<float>({10, 20}, {2})}};
+  for (int i = 0; i < 7; ++i) {
+    inputs += fmt::format(", float[2] an_input_with_a_long_name_{}", i);
+    values.push_back(
+        {fmt::format("an_input_with_a_long_name_{}", i), Tensor::of<float>({1, 0}, {2})});
+  }
+  const Model model =
+      model_of("g (bool c, float[2] x" + inputs + ") => (float[2] v99) { " + nodes + " }");
+  for (const bool plain : {false, true})
+    EXPECT_EQ(floats(Session(model, {.reference = plain}).run(values)[0]),
+              (std::vector<float>{89, -20}));
+}
+
 // A product with a matrix of ones, and where those lie in the file (smaller ones would be copied
 // from odd addresses).
 struct ModelInMemory {
