@@ -127,43 +127,67 @@ constexpr uint32_t InsideOf() {
   return inside;
 }
 
-// The sums of `step` neighbouring output pixels, in `rows` lines one below the other, of the 16 (or
-// so) channels at `from`, on top of `start`: lines and weights are read once for all rows. Of the
-// window's columns those whose bit is set in `inside` lie in the image, where `border` does not
-// tell.
-template <int size, int stride, int step, int rows, Border border, bool partial>
-HWY_INLINE void SumPixels(const Channels<partial>& some,
-                          const float* const (&from)[(rows - 1) * stride + size],
-                          const float* weight, int64_t channels, uint32_t inside, TileVec start,
-                          TileVec (&sums)[rows][step]) {
-  constexpr int reach = (step - 1) * stride + size, lines = (rows - 1) * stride + size;
-#pragma GCC unroll 2
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 8
-    for (int i = 0; i < step; ++i) sums[r][i] = start;
+// A window's columns under some neighbouring output pixels: those whose bit is set in `inside` lie
+// in the image, where `border` does not tell.
+template <int size, int stride, int step, Border border, bool partial>
+struct Columns {
+  static constexpr int reach = (step - 1) * stride + size;
+  HWY_INLINE bool skips(int x) const {
+    if (border == Border::any) return (inside & 1u << x) == 0;
+    return IsOutside<size, reach, border>(x);
   }
-  TileVec w[lines][size];
+  HWY_INLINE void weights(const float* at, TileVec (&w)[size]) const {
 #pragma GCC unroll 8
-  for (int y = 0; y < lines; ++y, weight += size * channels) {
-    if (rows == 1 && from[y] == nullptr) continue;
+    for (int k = 0; k < size; ++k) w[k] = Held(some.load(at + k * channels));
+  }
+  // The vector above column x times its weight, on top of the sum of each pixel that it belongs to.
+  HWY_INLINE void add(int x, TileVec v, const TileVec (&w)[size], TileVec (&sums)[step]) const {
 #pragma GCC unroll 8
-    for (int k = 0; k < size && y < size; ++k) w[y][k] = Held(some.load(weight + k * channels));
-    if (from[y] == nullptr) continue;  // the next line is another row's
+    for (int i = 0; i < step; ++i) {
+      const int k = x - i * stride;
+      if (k >= 0 && k < size) sums[i] = TileMulAdd(w[k], v, sums[i]);
+    }
+  }
+  const Channels<partial>& some;
+  int64_t channels;
+  uint32_t inside;
+};
+
+// On top of `sums`: those of `step` neighbouring output pixels, of the 16 (or so) channels at
+// `from`. The code of one line serves for all: at most seven times would be much of it.
+template <int size, int stride, int step, Border border, bool partial>
+HWY_INLINE void SumPixels(const Columns<size, stride, step, border, partial>& columns,
+                          const float* const (&from)[size], const float* weight,
+                          TileVec (&sums)[1][step]) {
+#pragma GCC unroll 1
+  for (int y = 0; y < size; ++y, weight += size * columns.channels) {
+    if (from[y] == nullptr) continue;
+    TileVec w[size];
+    columns.weights(weight, w);
 #pragma GCC unroll 32
-    for (int x = 0; x < reach; ++x) {
-      if (IsOutside<size, reach, border>(x)) continue;
-      if (border == Border::any && (inside & 1u << x) == 0) continue;
-      const TileVec v = Held(some.load(from[y] + x * channels));
-#pragma GCC unroll 2
-      for (int r = 0; r < rows; ++r) {
-        const int h = y - r * stride;
+    for (int x = 0; x < columns.reach; ++x) {
+      if (columns.skips(x)) continue;
+      columns.add(x, Held(columns.some.load(from[y] + x * columns.channels)), w, sums[0]);
+    }
+  }
+}
+
+// The same of two lines one below the other, for which lines of input and weights are read once.
+template <int size, int step, Border border, bool partial>
+HWY_INLINE void SumPixels(const Columns<size, 1, step, border, partial>& columns,
+                          const float* const (&from)[size + 1], const float* weight,
+                          TileVec (&sums)[2][step]) {
+  TileVec w[size][size];
 #pragma GCC unroll 8
-        for (int i = 0; i < step; ++i) {
-          const int k = x - i * stride;
-          if (h >= 0 && h < size && k >= 0 && k < size)
-            sums[r][i] = TileMulAdd(w[h][k], v, sums[r][i]);
-        }
-      }
+  for (int y = 0; y <= size; ++y, weight += size * columns.channels) {
+    if (y < size) columns.weights(weight, w[y < size ? y : 0]);
+    if (from[y] == nullptr) continue;
+#pragma GCC unroll 32
+    for (int x = 0; x < columns.reach; ++x) {
+      if (columns.skips(x)) continue;
+      const TileVec v = Held(columns.some.load(from[y] + x * columns.channels));
+      if (y < size) columns.add(x, v, w[y < size ? y : 0], sums[0]);
+      if (y > 0) columns.add(x, v, w[y > 0 ? y - 1 : 0], sums[1]);
     }
   }
 }
@@ -238,46 +262,50 @@ struct InputLines {
   const float* at[count];
 };
 
-// `step` neighbouring output pixels of `rows` lines, the piece's channels.
-template <int size, int stride, int step, int rows, Border border>
+// `step` neighbouring output pixels of `rows` lines; `count` of the piece's channels, from `first`
+// on: whole vectors of them, or less than one.
+template <int size, int stride, int step, int rows, Border border, bool partial>
 HWY_INLINE void Pixels(const Line& l, const InputLines<size, stride, rows>& lines,
-                       const Piece& piece, int64_t column, uint32_t inside) {
-  constexpr int count = InputLines<size, stride, rows>::count;
+                       const Piece& piece, int64_t column, uint32_t inside, int64_t first,
+                       int64_t count) {
+  constexpr int under = InputLines<size, stride, rows>::count;
   // What the stores below might change, for all that the compiler knows, is read once.
   const int64_t channels = l.channels, distance = piece.out_distance, line = piece.out_line;
   const int64_t left = column * stride - l.g.pad[2];
   const Finish finish(l.job);
-  const float* weight = l.job.weights + piece.first;
-  const float* bias = l.job.bias == nullptr ? nullptr : l.job.bias + piece.first;
-  float* to = piece.out + (column - piece.begin) * distance;
-  const float* from[count];
-  for (int y = 0; y < count; ++y)
-    from[y] = lines.at[y] == nullptr ? nullptr : lines.at[y] + left * channels + piece.first;
-  const auto vector = [&](const auto& some) HWY_ATTR {
+  const Channels<partial> some(count);
+  const Columns<size, stride, step, border, partial> columns{some, channels, inside};
+  const float* weight = l.job.weights + first;
+  const float* bias = l.job.bias == nullptr ? nullptr : l.job.bias + first;
+  float* to = piece.out + (column - piece.begin) * distance + first - piece.first;
+  const float* from[under];
+  for (int y = 0; y < under; ++y)
+    from[y] = lines.at[y] == nullptr ? nullptr : lines.at[y] + left * channels + first;
+  for (; count > 0; count -= tile_lanes) {
     const TileVec offset =
         bias == nullptr ? TileZero() : TileMulAdd(finish.beta, some.load(bias), TileZero());
     TileVec sums[rows][step];
-    SumPixels<size, stride, step, rows, border>(some, from, weight, channels, inside,
-                                                finish.scales ? TileZero() : offset, sums);
+#pragma GCC unroll 2
+    for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
+      for (int i = 0; i < step; ++i) sums[r][i] = finish.scales ? TileZero() : offset;
+    }
+    SumPixels(columns, from, weight, sums);
 #pragma GCC unroll 2
     for (int r = 0; r < rows; ++r) {
       finish(sums[r], offset);
 #pragma GCC unroll 8
       for (int i = 0; i < step; ++i) some.store(sums[r][i], to + r * line + i * distance);
     }
-  };
-  int64_t left_over = piece.last - piece.first;
-  for (; left_over >= tile_lanes; left_over -= tile_lanes) {
-    vector(Channels<false>(tile_lanes));
-    for (int y = 0; y < count; ++y) from[y] = from[y] == nullptr ? nullptr : from[y] + tile_lanes;
+    if constexpr (partial) return;
+    for (int y = 0; y < under; ++y) from[y] = from[y] == nullptr ? nullptr : from[y] + tile_lanes;
     weight += tile_lanes;
     to += tile_lanes;
     if (bias != nullptr) bias += tile_lanes;
   }
-  if (left_over > 0) vector(Channels<true>(left_over));
 }
 
-// The same, with what lies outside the image found out.
+// The same, with what lies outside the image found out, for all of the piece's channels.
 template <int size, int stride, int step, int rows>
 HWY_INLINE void AnyBorder(const Line& l, const InputLines<size, stride, rows>& lines,
                           const Piece& piece, int64_t column) {
@@ -287,50 +315,72 @@ HWY_INLINE void AnyBorder(const Line& l, const InputLines<size, stride, rows>& l
   for (int x = 0; x < reach; ++x) {
     if (left + x >= 0 && left + x < l.g.in[2]) inside |= 1u << x;
   }
-  const auto as = [&](auto border) HWY_ATTR {
-    Pixels<size, stride, step, rows, decltype(border)::value>(l, lines, piece, column, inside);
+  const int64_t rest = (piece.last - piece.first) % tile_lanes;
+  const int64_t whole = piece.last - piece.first - rest;
+  const bool all = inside == InsideOf<size, reach, Border::none>();
+  const auto vectors = [&](auto border) HWY_ATTR {
+    Pixels<size, stride, step, rows, decltype(border)::value, false>(l, lines, piece, column,
+                                                                     inside, piece.first, whole);
   };
-  if (inside == InsideOf<size, reach, Border::none>())
-    return as(std::integral_constant<Border, Border::none>());
+  // Whether these are the columns inside; then computes them.
+  const auto is = [&](auto border) HWY_ATTR {
+    const bool same = inside == InsideOf<size, reach, decltype(border)::value>();
+    if (same) vectors(border);
+    return same;
+  };
+  bool done = whole == 0 || is(std::integral_constant<Border, Border::none>());
   if constexpr (step == max_step && knows_usual_pads) {
-    if (inside == InsideOf<size, reach, Border::left>())
-      return as(std::integral_constant<Border, Border::left>());
-    if (inside == InsideOf<size, reach, Border::right>())
-      return as(std::integral_constant<Border, Border::right>());
-    if (inside == InsideOf<size, reach, Border::both>())
-      return as(std::integral_constant<Border, Border::both>());
+    done = done || is(std::integral_constant<Border, Border::left>()) ||
+           is(std::integral_constant<Border, Border::right>()) ||
+           is(std::integral_constant<Border, Border::both>());
   }
-  as(std::integral_constant<Border, Border::any>());
+  if (!done) vectors(std::integral_constant<Border, Border::any>());
+  if (rest == 0) return;
+  const auto last = [&](auto border) HWY_ATTR {
+    Pixels<size, stride, step, rows, decltype(border)::value, true>(l, lines, piece, column, inside,
+                                                                    piece.first + whole, rest);
+  };
+  all ? last(std::integral_constant<Border, Border::none>())
+      : last(std::integral_constant<Border, Border::any>());
 }
 
-// Output pixels from `column` on, `step` at a time while there are so many, then fewer.
-template <int size, int stride, int step>
-HWY_INLINE void PixelsTo(const Line& l, const InputLines<size, stride, 1>& lines,
+// The pixels from `column` to `end`, `step` at a time. The last ones may be computed twice, which
+// takes less time than computing them one by one.
+template <int size, int stride, int step, int rows>
+HWY_INLINE void PixelsTo(int64_t end, const Line& l, const InputLines<size, stride, rows>& lines,
                          const Piece& piece, int64_t column) {
-  for (; column + step <= piece.end; column += step)
-    AnyBorder<size, stride, step, 1>(l, lines, piece, column);
-  if constexpr (step > 1) PixelsTo<size, stride, (step + 1) / 2>(l, lines, piece, column);
+  for (;; column = std::min(column + step, end - step)) {
+    AnyBorder<size, stride, step, rows>(l, lines, piece, column);
+    if (column + step == end) return;
+  }
 }
 
 template <int size, int stride>
 void PieceOf(const Line& l, const Piece& piece) {
-  PixelsTo<size, stride, max_step>(l, InputLines<size, stride, 1>(l), piece, piece.begin);
+  const InputLines<size, stride, 1> lines(l);
+  const int64_t pixels = piece.end - piece.begin;
+  int64_t column = piece.begin;
+  if (pixels >= max_step)
+    return PixelsTo<size, stride, max_step>(piece.end, l, lines, piece, column);
+  if constexpr (max_step > 4) {
+    if (pixels >= 4) {
+      const int64_t end = pixels == 5 ? column + 4 : piece.end;
+      PixelsTo<size, stride, 4>(end, l, lines, piece, column);
+      column = end;
+    }
+  }
+  if (column < piece.end) PixelsTo<size, stride, 1>(piece.end, l, lines, piece, column);
 }
 
 // Two lines.
 template <int size>
 void PairOf(const Line& l, const Line& below, const Piece& piece) {
-  const InputLines<size, 1, 2> lines(l);
-  int64_t column = piece.begin;
-  for (; column + max_step <= piece.end; column += max_step)
-    AnyBorder<size, 1, max_step, 2>(l, lines, piece, column);
-  if (column == piece.end) return;
-  Piece rest = piece;
-  rest.begin = column;
-  rest.out += (column - piece.begin) * piece.out_distance;
-  PieceOf<size, 1>(l, rest);
-  rest.out += piece.out_line;
-  PieceOf<size, 1>(below, rest);
+  if (piece.end - piece.begin >= max_step)
+    return PixelsTo<size, 1, max_step>(piece.end, l, InputLines<size, 1, 2>(l), piece, piece.begin);
+  PieceOf<size, 1>(l, piece);
+  Piece second = piece;
+  second.out += piece.out_line;
+  PieceOf<size, 1>(below, second);
 }
 
 using PieceKernel = void (*)(const Line&, const Piece&);
@@ -343,6 +393,7 @@ struct Kernels {
 template <int size>
 Kernels KernelsOfSize(const ConvGeometry& g) {
   if (g.kernel[1] != size || g.kernel[2] != size) return {};
+  if constexpr (tile_lanes < 8 && size > 3) return {};  // would be a tenth of a megabyte
   if (g.stride[2] == 2) return {PieceOf<size, 2>};
   if (g.stride[2] != 1) return {};
   constexpr int registers = tile_lanes == 16 ? 32 : 16;

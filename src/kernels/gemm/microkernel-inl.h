@@ -228,89 +228,73 @@ HWY_INLINE void StoreLast(TileVec v, const Mask& mask, bool whole, float* p) {
   hn::BlendedStore(v, mask, TileTag(), p);
 }
 
-// Sums still in registers, to their place. The same operations as StoreTile, which knows more.
-template <int rows, int vectors, bool residual>
-HWY_INLINE void FinishTileAs(TileVec (&sums)[rows][vectors], const TileStore& s) {
-  const TileTag d;
-  const Epilogue& e = *s.epilogue;
-  float low_value, high_value;
-  ClipRange(e, low_value, high_value);
-  const TileVec low = hn::Set(d, low_value), high = hn::Set(d, high_value);
-  const TileVec alpha = hn::Set(d, e.alpha), beta = hn::Set(d, e.beta);
-  const auto last = hn::FirstN(d, static_cast<size_t>(s.columns - (vectors - 1) * tile_lanes));
-  const auto load = [&](const float* p, int v) HWY_ATTR {
-    return v + 1 < vectors ? hn::LoadU(d, p + v * tile_lanes)
-                           : hn::MaskedLoad(last, d, p + v * tile_lanes);
-  };
-  TileVec bias[vectors];
-#pragma GCC unroll 4
-  for (int v = 0; v < vectors; ++v) {
-    bias[v] = s.bias != nullptr && e.bias_axis == BiasAxis::column ? hn::Mul(beta, load(s.bias, v))
-                                                                   : hn::Zero(d);
-  }
-  // What the stores might change, for all that the compiler knows, is read once.
-  const float* by_row = e.bias_axis == BiasAxis::row ? s.bias : nullptr;
-  const float bias_factor = e.beta;
-  const int64_t to_stride = s.c_stride, added_stride = s.residual_stride;
-  const bool whole = s.columns == vectors * tile_lanes;
-  float* to = s.c;
-  const float* added = s.residual;
-#pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i, to += to_stride, added += residual ? added_stride : 0) {
-    if (by_row != nullptr) {
-      const TileVec value = hn::Set(d, bias_factor * by_row[i]);
-      for (int v = 0; v < vectors; ++v) bias[v] = value;
-    }
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) {
-      TileVec x = hn::MulAdd(alpha, sums[i][v], bias[v]);
-      if constexpr (residual) x = hn::MulAdd(beta, load(added, v), x);
-      x = hn::Min(high, hn::Max(low, x));  // the second operand wins where one is NaN
-      if (v + 1 < vectors) {
-        hn::StoreU(x, d, to + v * tile_lanes);
-      } else {
-        StoreLast(x, last, whole, to + v * tile_lanes);
-      }
-    }
-  }
-}
-template <int rows, int vectors>
-HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
-  if (s.residual != nullptr) return FinishTileAs<rows, vectors, true>(sums, s);
-  FinishTileAs<rows, vectors, false>(sums, s);
-}
-
 // The lanes of a tile's last vector that hold columns.
 template <int vectors>
 HWY_INLINE auto LastColumns(const TileStore& s) {
   return hn::FirstN(TileTag(), static_cast<size_t>(s.columns - (vectors - 1) * tile_lanes));
 }
 
-// The same for sums that began with their bias and are not scaled.
+// sum = alpha * sum + beta * bias.
 template <int rows, int vectors>
-HWY_INLINE void FinishStarted(TileVec (&sums)[rows][vectors], const TileStore& s) {
+HWY_INLINE void ScaleTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
   const TileTag d;
-  float low_value, high_value;
-  ClipRange(*s.epilogue, low_value, high_value);
+  const Epilogue& e = *s.epilogue;
+  const TileVec alpha = hn::Set(d, e.alpha);
+  if (e.bias_axis == BiasAxis::row && s.bias != nullptr) {
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+      const TileVec bias = hn::Set(d, e.beta * s.bias[i]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[i][v] = hn::MulAdd(alpha, sums[i][v], bias);
+    }
+    return;
+  }
+  const bool by_column = e.bias_axis == BiasAxis::column && s.bias != nullptr;
+  const TileVec beta = hn::Set(d, e.beta);
   const auto last = LastColumns<vectors>(s);
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    TileVec bias = hn::Zero(d);
+    if (by_column) {
+      const float* at = s.bias + v * tile_lanes;
+      bias = hn::Mul(beta, v + 1 < vectors ? hn::LoadU(d, at) : hn::MaskedLoad(last, d, at));
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) sums[i][v] = hn::MulAdd(alpha, sums[i][v], bias);
+  }
+}
+
+// Sums still in registers, to their place. The same operations as StoreTile, which knows more.
+// Each operation goes over the whole tile, so that what a job does not want is passed over at once.
+// `started`: the sums began with their bias and are not scaled.
+template <int rows, int vectors>
+HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s, bool started) {
+  const TileTag d;
+  const auto last = LastColumns<vectors>(s);
+  if (!started) ScaleTile<rows, vectors>(sums, s);
   if (s.residual != nullptr) {
+    const TileVec beta = hn::Set(d, s.epilogue->beta);
     const float* added = s.residual;
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i, added += s.residual_stride) {
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         const float* at = added + v * tile_lanes;
-        sums[i][v] =
-            hn::Add(sums[i][v], v + 1 < vectors ? hn::LoadU(d, at) : hn::MaskedLoad(last, d, at));
+        sums[i][v] = hn::MulAdd(
+            beta, v + 1 < vectors ? hn::LoadU(d, at) : hn::MaskedLoad(last, d, at), sums[i][v]);
       }
     }
   }
-  const TileVec low = hn::Set(d, low_value);
+  float low_value, high_value;
+  ClipRange(*s.epilogue, low_value, high_value);
+  if (low_value != -std::numeric_limits<float>::infinity()) {
+    const TileVec low = hn::Set(d, low_value);
 #pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i) {
+    for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v)
-      sums[i][v] = hn::Max(low, sums[i][v]);  // the second operand wins where one is NaN
+      for (int v = 0; v < vectors; ++v)
+        sums[i][v] = hn::Max(low, sums[i][v]);  // the second operand wins where one is NaN
+    }
   }
   if (high_value != std::numeric_limits<float>::infinity()) {
     const TileVec high = hn::Set(d, high_value);
@@ -320,6 +304,7 @@ HWY_INLINE void FinishStarted(TileVec (&sums)[rows][vectors], const TileStore& s
       for (int v = 0; v < vectors; ++v) sums[i][v] = hn::Min(high, sums[i][v]);
     }
   }
+  // What the stores might change, for all that the compiler knows, is read once.
   const int64_t stride = s.c_stride;
   const bool whole = s.columns == vectors * tile_lanes;
   float* to = s.c;
@@ -352,14 +337,12 @@ HWY_INLINE void LoadStart(const TileJob& job, TileVec (&start)[vectors]) {
 }
 #else
 inline bool TileFinishes(const Epilogue&) { return false; }
-template <int rows, int vectors>
-HWY_INLINE void FinishStarted(TileVec (&)[rows][vectors], const TileStore&) {}
 template <int vectors>
 HWY_INLINE void LoadStart(const TileJob&, TileVec (&start)[vectors]) {
   for (int v = 0; v < vectors; ++v) start[v] = TileZero();
 }
 template <int rows, int vectors>
-HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&) {}
+HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&, bool) {}
 #endif
 
 // k_major: A's rows side by side, term after term; otherwise row after row.
@@ -423,8 +406,7 @@ void TileProduct(const TileJob& job) {
   }
   if (k != 0) term(by_offsets ? offsets[0] : 0, b);
   if (job.store != nullptr) {
-    if (group > 1 && job.start != nullptr) return FinishStarted<rows, vectors>(sums, *job.store);
-    return FinishTile<rows, vectors>(sums, *job.store);
+    return FinishTile<rows, vectors>(sums, *job.store, group > 1 && job.start != nullptr);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {

@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include "base/cpu.h"
+#include "kernels/gemm/blocking.h"
 #include "kernels/gemm/epilogue-inl.h"
 #include "kernels/gemm/microkernel-inl.h"
 #include "kernels/gemm/transpose-inl.h"
@@ -20,13 +21,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Single numbers: the portable target. Rows and columns at once would only be more code there.
 constexpr bool one_by_one = HWY_TARGET == HWY_SCALAR;
 
-// One or two vectors of columns of a tile, or, where not `whole`, what is left of one.
+// One or two vectors of columns of a tile, or, where not `whole`, what is left of one: scaled, with
+// bias and residual, activated. `clip` is any activation that clips.
 template <Activation activation, int vectors, bool whole>
 struct StoreColumns {
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
+  static constexpr bool clips = activation == Activation::clip;
   // Activations are chains of operations, of which so many overlap.
-  static constexpr int rows_at_once = one_by_one ? 1 : 4 / vectors;
+  static constexpr int rows_at_once = one_by_one ? 1 : whole || clips ? 4 / vectors : 2;
 
   StoreColumns(const TileStore& store, int64_t column)
       : s(store),
@@ -35,38 +38,39 @@ struct StoreColumns {
         count(static_cast<size_t>(std::min(lanes(), store.columns - column))),
         per_row(e.bias_axis == BiasAxis::row && s.bias != nullptr),
         alpha(hn::Set(d, e.alpha)),
-        beta(hn::Set(d, e.beta)) {}
+        beta(hn::Set(d, e.beta)) {
+    ClipRange(e, low, high);
+  }
   static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
   HWY_INLINE V Load(const float* p) const {
     if constexpr (whole) return hn::LoadU(d, p);
     return LoadFirst(d, p, count);
   }
-  // The next `rows` rows. `residual`: 0 none, 1 before the activation, 2 behind it.
-  template <int rows, int residual>
+  HWY_INLINE V Activated(V v) const {
+    if constexpr (clips) return Clamp(d, v, low, high);
+    return Activate<activation>(d, v, e);
+  }
+  // The next `rows` rows.
+  template <int rows, bool residual>
   HWY_INLINE void Rows(const float* sums, const float* addend, float* to, const float* bias_at,
                        const V (&bias)[vectors], int64_t sums_stride, int64_t addend_stride,
                        int64_t to_stride) const {
-    V v[rows][vectors], added[rows][vectors];
+    V v[rows][vectors];
 #pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 2
       for (int k = 0; k < vectors; ++k) {
         const V offset = bias_at != nullptr ? hn::Set(d, e.beta * bias_at[i]) : bias[k];
         v[i][k] = hn::MulAdd(alpha, Load(sums + i * sums_stride + k * lanes()), offset);
-        if constexpr (residual != 0) {
-          added[i][k] = Load(addend + i * addend_stride + k * lanes());
-          if (residual == 1) v[i][k] = hn::MulAdd(beta, added[i][k], v[i][k]);
-        }
+        if constexpr (residual)
+          v[i][k] = hn::MulAdd(beta, Load(addend + i * addend_stride + k * lanes()), v[i][k]);
       }
     }
 #pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 2
-      for (int k = 0; k < vectors; ++k) {
-        v[i][k] = Activate<activation>(d, v[i][k], e);
-        if constexpr (residual == 2) v[i][k] = hn::MulAdd(beta, added[i][k], v[i][k]);
-      }
+      for (int k = 0; k < vectors; ++k) v[i][k] = Activated(v[i][k]);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
@@ -81,13 +85,13 @@ struct StoreColumns {
       }
     }
   }
-  template <int residual>
+  template <bool residual>
   HWY_INLINE void AllWith() const {
     // What the stores might change, for all that the compiler knows, is read once.
     const int64_t sums_stride = s.sums_stride, addend_stride = s.residual_stride,
                   to_stride = s.c_stride;
     const float* sums = s.sums + j;
-    const float* addend = residual != 0 ? s.residual + j : nullptr;
+    const float* addend = residual ? s.residual + j : nullptr;
     const float* bias_at = per_row ? s.bias : nullptr;
     float* to = s.c + j;
     V bias[vectors];
@@ -102,7 +106,7 @@ struct StoreColumns {
       for (; left >= n; left -= n) {
         Rows<n, residual>(sums, addend, to, bias_at, bias, sums_stride, addend_stride, to_stride);
         sums += n * sums_stride, to += n * to_stride;
-        if (residual != 0) addend += n * addend_stride;
+        if (residual) addend += n * addend_stride;
         if (bias_at != nullptr) bias_at += n;
       }
     };
@@ -110,8 +114,10 @@ struct StoreColumns {
     step(std::integral_constant<int, 1>());
   }
   void All() const {
-    if (s.residual == nullptr) return AllWith<0>();
-    e.residual_last ? AllWith<2>() : AllWith<1>();
+    if constexpr (clips) {
+      if (s.residual != nullptr) return AllWith<true>();
+    }
+    AllWith<false>();
   }
 
   D d;
@@ -121,8 +127,10 @@ struct StoreColumns {
   size_t count;
   bool per_row;
   V alpha, beta;
+  float low, high;
 };
 
+// Without residual, unless the activation clips.
 template <Activation activation>
 void StoreTileAs(const TileStore& s) {
   const int64_t lanes = StoreColumns<activation, 1, true>::lanes();
@@ -137,9 +145,63 @@ void StoreTileAs(const TileStore& s) {
   }
 }
 
-void StoreTile(const TileStore& store) {
-  WithActivation(store.epilogue->activation,
-                 [&](auto a) HWY_ATTR { StoreTileAs<decltype(a)::value>(store); });
+void StoreActivated(const TileStore& s) {
+  WithActivation(s.epilogue->activation, [&](auto a) HWY_ATTR {
+    constexpr Activation activation = decltype(a)::value;
+    constexpr bool clips = activation == Activation::none || activation == Activation::relu;
+    StoreTileAs<clips ? Activation::clip : activation>(s);
+  });
+}
+
+// A residual behind an activation, or before one that does more than to clip: by way of a block
+// that stays in the first-level cache.
+void StoreBlock(const TileStore& s, float* block, int64_t width) {
+  Epilogue first = *s.epilogue, second = *s.epilogue;
+  second.alpha = 1;
+  second.bias_axis = BiasAxis::none;
+  TileStore to_block = s, from_block = s;
+  to_block.epilogue = &first;
+  to_block.c = block;
+  to_block.c_stride = width;
+  from_block.epilogue = &second;
+  from_block.sums = block;
+  from_block.sums_stride = width;
+  from_block.bias = nullptr;
+  if (s.epilogue->residual_last) {
+    to_block.residual = nullptr;
+    second.activation = Activation::none;
+  } else {
+    first.activation = Activation::none;
+    from_block.residual = nullptr;
+  }
+  StoreActivated(to_block);
+  StoreActivated(from_block);
+}
+
+void StoreTile(const TileStore& s) {
+  const Epilogue& e = *s.epilogue;
+  float low, high;
+  const bool clips = ClipRange(e, low, high);
+  if (s.residual == nullptr || e.activation == Activation::none || (clips && !e.residual_last))
+    return StoreActivated(s);
+  constexpr int64_t block_floats = 1024, max_columns = 256;
+  HWY_ALIGN float block[block_floats];
+  const int64_t columns = std::min(s.columns, max_columns);
+  const int64_t width = round_up(columns, StoreColumns<Activation::clip, 1, true>::lanes());
+  const int64_t rows = block_floats / width;
+  for (int64_t i = 0; i < s.rows; i += rows) {
+    for (int64_t j = 0; j < s.columns; j += columns) {
+      TileStore part = s;
+      part.sums += i * s.sums_stride + j;
+      part.rows = std::min(rows, s.rows - i);
+      part.columns = std::min(columns, s.columns - j);
+      part.c += i * s.c_stride + j;
+      if (s.bias != nullptr && e.bias_axis != BiasAxis::none)
+        part.bias += e.bias_axis == BiasAxis::row ? i : j;
+      part.residual += i * s.residual_stride + j;
+      StoreBlock(part, block, width);
+    }
+  }
 }
 
 constexpr int64_t transposed_stride = (tile_rows + tile_lanes - 1) / tile_lanes * tile_lanes;
@@ -156,12 +218,14 @@ void StoreTurnedBlocks(const TileStore& store) {
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 // A whole vector of output rows, from registers to their places.
-template <Activation activation, bool residual>
+template <bool residual>
 void StoreTurnedAs(const TileStore& s) {
   const hn::ScalableTag<float> d;
   const Epilogue& e = *s.epilogue;
   const TileVec alpha = hn::Set(d, e.alpha);
   const TileVec beta = hn::Set(d, e.beta);
+  float low, high;
+  ClipRange(e, low, high);
   const auto used = hn::FirstN(d, static_cast<size_t>(s.columns));
   for (int64_t row = 0; row < s.rows; row += tile_lanes) {
     TileVec v[tile_lanes];
@@ -181,7 +245,7 @@ void StoreTurnedAs(const TileStore& s) {
       if constexpr (residual) {
         x = hn::MulAdd(beta, hn::MaskedLoad(used, d, added + i * s.residual_stride), x);
       }
-      hn::BlendedStore(Activate<activation>(d, x, e), used, d, to + i * s.c_stride);
+      hn::BlendedStore(Clamp(d, x, low, high), used, d, to + i * s.c_stride);
     }
   }
 }
@@ -189,23 +253,13 @@ void StoreTurnedAs(const TileStore& s) {
 // The common epilogues; false: not one of them.
 bool StoreTurned(const TileStore& s) {
   const Epilogue& e = *s.epilogue;
+  float low, high;
   if (s.rows % tile_lanes != 0 || s.columns > tile_lanes || e.bias_axis == BiasAxis::column ||
-      (e.residual_last && s.residual != nullptr)) {
+      (e.residual_last && s.residual != nullptr) || !ClipRange(e, low, high)) {
     return false;
   }
-  const bool residual = s.residual != nullptr;
-  switch (e.activation) {
-    case Activation::none:
-      residual ? StoreTurnedAs<Activation::none, true>(s)
-               : StoreTurnedAs<Activation::none, false>(s);
-      return true;
-    case Activation::relu:
-      residual ? StoreTurnedAs<Activation::relu, true>(s)
-               : StoreTurnedAs<Activation::relu, false>(s);
-      return true;
-    case Activation::clip: return !residual && (StoreTurnedAs<Activation::clip, false>(s), true);
-    default: return false;
-  }
+  s.residual != nullptr ? StoreTurnedAs<true>(s) : StoreTurnedAs<false>(s);
+  return true;
 }
 #else
 bool StoreTurned(const TileStore&) { return false; }
