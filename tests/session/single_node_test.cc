@@ -239,6 +239,17 @@ TEST(SingleNode, NonZeroOfAScalarHasNoRows) {
   EXPECT_EQ(run(13, graph, {{"x", floats({0}, {})}}).tensor().shape(), (Shape{0, 0}));
 }
 
+TEST(SingleNode, DropoutOfNothingGivesNothing) {
+  for (const bool training : {false, true})
+    EXPECT_EQ(run(22,
+                  "g (float[n] x, bool t) => (float[n] y, bool[n] mask) <float r = {0.5}>"
+                  "{ y, mask = Dropout (x, r, t) }",
+                  {{"x", floats({}, {0})}, {"t", Tensor::scalar<bool>(training)}})
+                  .tensor()
+                  .shape(),
+              (Shape{0}));
+}
+
 TEST(SingleNode, ThresholdedReluOfNanIsZero) {
   for (const char* type : {"float", "double"}) {
     const std::string graph = std::string("g (float[2] x) => (float[2] y) { w = Cast<to = ") +

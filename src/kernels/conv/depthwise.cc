@@ -164,14 +164,6 @@ void RowsOfSize(const DepthwiseJob& job) {
   job.geometry->stride[2] == 2 ? Rows<size, 2>(job) : Rows<size, 1>(job);
 }
 
-void DepthwiseRows(const DepthwiseJob& job) {
-  switch (job.geometry->kernel[2]) {
-    case 3: return RowsOfSize<3>(job);
-    case 5: return RowsOfSize<5>(job);
-    default: return RowsOfSize<7>(job);
-  }
-}
-
 constexpr int any_vectors = 4;
 
 // any_vectors vectors of output columns of one row, from `columns` of them that exist.
@@ -326,6 +318,16 @@ void Phases(const DepthwiseJob& job) {
           StoreLanes(LaneRange(0, columns - i), y, to + column + i);
       }
     }
+  }
+}
+
+void DepthwiseRows(const DepthwiseJob& job) {
+  const ConvGeometry& g = *job.geometry;
+  if (g.kernel[2] == 3) return RowsOfSize<3>(job);
+  if constexpr (tile_lanes < 8) {  // the portable target does without their code
+    return g.stride[2] == 2 ? Any<2>(job) : Any<1>(job);
+  } else {
+    g.kernel[2] == 5 ? RowsOfSize<5>(job) : RowsOfSize<7>(job);
   }
 }
 

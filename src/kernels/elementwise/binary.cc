@@ -198,6 +198,10 @@ void load_side(ElementType type, const void* x, int64_t at, int64_t n, int64_t s
   to_floats(type, static_cast<const char*>(x) + at * 2, to, stride == 0 ? 1 : n);
 }
 
+void spell_out(float* x, int64_t n, int64_t stride) {
+  if (stride == 0) std::fill_n(x + 1, n - 1, x[0]);
+}
+
 void run_half(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void* a,
               const void* b, void* y, ThreadPool& pool) {
   const int64_t sa = row_stride(plan, 0);
@@ -205,21 +209,21 @@ void run_half(BinaryOp op, ElementType type, const BroadcastPlan& plan, const vo
   const PlainRow plain = plain_binary<float>(op);
   const bool boolean_output = gives_boolean(op);
   const Sides sides = sa == 0 ? Sides::scalar_a : sb == 0 ? Sides::scalar_b : Sides::both;
-  const BinaryTile fast = sa == 0 && sb == 0 ? nullptr : binary_tile(op, sides);
+  const BinaryTile fast = boolean_output || (sa == 0 && sb == 0) ? nullptr : binary_tile(op, sides);
   walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
     alignas(64) float x0[tile], x1[tile], out[tile];
     for (int64_t i = 0; i < n; i += tile) {
       const int64_t some = std::min(tile, n - i);
       load_side(type, a, at[0] + i * sa, some, sa, x0);
       load_side(type, b, at[1] + i * sb, some, sb, x1);
-      if (boolean_output) {
-        plain(x0, x1, static_cast<uint8_t*>(y) + to + i, some, sa, sb);
-        continue;
-      }
       if (fast != nullptr) {
         fast(x0, x1, out, some);
       } else {
-        plain(x0, x1, out, some, sa, sb);
+        spell_out(x0, some, sa);
+        spell_out(x1, some, sb);
+        plain(x0, x1, boolean_output ? static_cast<uint8_t*>(y) + to + i : static_cast<void*>(out),
+              some, 1, 1);
+        if (boolean_output) continue;
       }
       to_float16(type, out, static_cast<uint16_t*>(y) + to + i, some);
     }

@@ -8,6 +8,7 @@
 #endif
 
 #include <hwy/highway.h>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -66,9 +67,11 @@ void arithmetic_rows(const void* a, const void* b, void* y, int64_t n, int64_t s
   const auto *x0 = static_cast<const T*>(a), *x1 = static_cast<const T*>(b);
   auto* out = static_cast<T*>(y);
   const F f{};
-  if (sa == 0) {
+  if (sa == 0 && sb == 0) {
+    std::fill_n(out, n, static_cast<T>(f(*x0, *x1)));
+  } else if (sa == 0) {
     const T value = *x0;
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(value, x1[i * sb]));
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(value, x1[i]));
   } else if (sb == 0) {
     const T value = *x1;
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(f(x0[i], value));
@@ -82,8 +85,11 @@ PlainRow arithmetic_row(F) {
   return arithmetic_rows<T, F>;
 }
 
+// Rows of both sides. A number on one side is taken element by element: callers spell it out, but
+// for powers.
 template <class T, class Result, class F>
-void plain_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+HWY_NOINLINE void plain_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa,
+                             int64_t sb) {
   const auto* x0 = static_cast<const T*>(a);
   const auto* x1 = static_cast<const T*>(b);
   auto* out = static_cast<Result*>(y);
@@ -91,7 +97,8 @@ void plain_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa, in
   if (sa == 1 && sb == 1) {
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Result>(f(x0[i], x1[i]));
   } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Result>(f(x0[i * sa], x1[i * sb]));
+    const PlainRow row = plain_rows<T, Result, F>;
+    for (int64_t i = 0; i < n; ++i) row(x0 + i * sa, x1 + i * sb, out + i, 1, 1, 1);
   }
 }
 
@@ -99,6 +106,25 @@ template <class T, class Result = T, class F>
 PlainRow row_of(F) {
   return plain_rows<T, Result, F>;
 }
+
+// A comparison of b and a: a > b is b < a, and takes no code of its own.
+template <class T, class F>
+void swapped_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+  plain_rows<T, uint8_t, F>(b, a, y, n, sb, sa);
+}
+
+struct Less {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct LessEqual {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
 
 template <class T, Division what>
 PlainRow division_row() {
@@ -109,13 +135,35 @@ PlainRow division_row() {
   return arithmetic_row<T>([](T a, T b) { return divided<what>(a, b); });
 }
 
+// Operators that do the same to the bits of signed and of unsigned integers.
 template <class T>
-PlainRow plain_arithmetic(BinaryOp op) {
+PlainRow signless_row(BinaryOp op) {
   using W = Wrapping<T>;
   switch (op) {
     case BinaryOp::add: return arithmetic_row<T>([](T a, T b) { return W(a) + W(b); });
     case BinaryOp::sub: return arithmetic_row<T>([](T a, T b) { return W(a) - W(b); });
     case BinaryOp::mul: return arithmetic_row<T>([](T a, T b) { return W(a) * W(b); });
+    case BinaryOp::equal: return row_of<T, uint8_t>([](T a, T b) { return a == b; });
+    default: break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    constexpr T width = std::numeric_limits<T>::digits;
+    switch (op) {
+      case BinaryOp::bit_and: return row_of<T>([](T a, T b) { return a & b; });
+      case BinaryOp::bit_or: return row_of<T>([](T a, T b) { return a | b; });
+      case BinaryOp::bit_xor: return row_of<T>([](T a, T b) { return a ^ b; });
+      case BinaryOp::shift_left:
+        return row_of<T>([](T a, T b) { return b < width ? T(W(a) << b) : T{0}; });
+      default: break;
+    }
+  }
+  return nullptr;
+}
+
+template <class T>
+PlainRow ordered_row(BinaryOp op) {
+  using W = Wrapping<T>;
+  switch (op) {
     case BinaryOp::div: return division_row<T, Division::quotient>();
     case BinaryOp::pow: return row_of<T>([](T a, T b) { return power_of(a, b); });
     case BinaryOp::min: return row_of<T>([](T a, T b) { return a != a || a < b ? a : b; });
@@ -124,53 +172,34 @@ PlainRow plain_arithmetic(BinaryOp op) {
     case BinaryOp::fmod: return division_row<T, Division::remainder_like_c>();
     case BinaryOp::prelu: return row_of<T>([](T a, T b) { return a < T{0} ? T(W(a) * W(b)) : a; });
     case BinaryOp::gate: return row_of<T>([](T a, T b) { return a > T{0} ? b : T{0}; });
-    default: return nullptr;
+    case BinaryOp::less: return plain_rows<T, uint8_t, Less>;
+    case BinaryOp::greater: return swapped_rows<T, Less>;
+    case BinaryOp::less_equal: return plain_rows<T, uint8_t, LessEqual>;
+    case BinaryOp::greater_equal: return swapped_rows<T, LessEqual>;
+    default: break;
   }
-}
-
-template <class T>
-PlainRow plain_bits(BinaryOp op) {
   if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
     constexpr U width = std::numeric_limits<U>::digits;
-    switch (op) {
-      case BinaryOp::bit_and: return row_of<T>([](T a, T b) { return a & b; });
-      case BinaryOp::bit_or: return row_of<T>([](T a, T b) { return a | b; });
-      case BinaryOp::bit_xor: return row_of<T>([](T a, T b) { return a ^ b; });
-      case BinaryOp::shift_left:
-        return row_of<T>(
-            [](T a, T b) { return U(b) < width ? U(Wrapping<T>(U(a)) << U(b)) : U{0}; });
-      case BinaryOp::shift_right:
-        return row_of<T>([](T a, T b) {
-          if (U(b) < width) return static_cast<T>(a >> b);  // signed: the sign moves in
-          return static_cast<T>(a < T{0} ? T(-1) : T(0));
-        });
-      default: return nullptr;
+    if (op == BinaryOp::shift_right) {
+      return row_of<T>([](T a, T b) {
+        if (U(b) < width) return static_cast<T>(a >> b);  // signed: the sign moves in
+        return static_cast<T>(a < T{0} ? T(-1) : T(0));
+      });
     }
-  } else {
-    (void)op;
-    return nullptr;
   }
+  return nullptr;
 }
 
-template <class T>
-PlainRow plain_comparison(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::equal: return row_of<T, uint8_t>([](T a, T b) { return a == b; });
-    case BinaryOp::less: return row_of<T, uint8_t>([](T a, T b) { return a < b; });
-    case BinaryOp::greater: return row_of<T, uint8_t>([](T a, T b) { return a > b; });
-    case BinaryOp::less_equal: return row_of<T, uint8_t>([](T a, T b) { return a <= b; });
-    case BinaryOp::greater_equal: return row_of<T, uint8_t>([](T a, T b) { return a >= b; });
-    default: return nullptr;
-  }
-}
-
-// All three together, for the .cc files that instantiate plain_binary.
+// For the .cc files that instantiate plain_binary.
 template <class T>
 PlainRow any_plain(BinaryOp op) {
-  if (const PlainRow row = plain_arithmetic<T>(op)) return row;
-  if (const PlainRow row = plain_bits<T>(op)) return row;
-  return plain_comparison<T>(op);
+  if (const PlainRow row = ordered_row<T>(op)) return row;
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    return nullptr;  // that of unsigned integers does it
+  } else {
+    return signless_row<T>(op);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

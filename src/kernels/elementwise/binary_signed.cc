@@ -23,6 +23,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sardonyx::kernels {
 
+template <>
+PlainRow plain_binary<uint8_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint16_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint32_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint64_t>(BinaryOp op);
+
 HWY_EXPORT(PlainInt8);
 HWY_EXPORT(PlainInt16);
 HWY_EXPORT(PlainInt32);
@@ -30,22 +39,26 @@ HWY_EXPORT(PlainInt64);
 
 template <>
 PlainRow plain_binary<int8_t>(BinaryOp op) {
-  return HWY_DYNAMIC_DISPATCH(PlainInt8)(op);
+  const PlainRow row = HWY_DYNAMIC_DISPATCH(PlainInt8)(op);
+  return row != nullptr ? row : plain_binary<uint8_t>(op);
 }
 
 template <>
 PlainRow plain_binary<int16_t>(BinaryOp op) {
-  return HWY_DYNAMIC_DISPATCH(PlainInt16)(op);
+  const PlainRow row = HWY_DYNAMIC_DISPATCH(PlainInt16)(op);
+  return row != nullptr ? row : plain_binary<uint16_t>(op);
 }
 
 template <>
 PlainRow plain_binary<int32_t>(BinaryOp op) {
-  return HWY_DYNAMIC_DISPATCH(PlainInt32)(op);
+  const PlainRow row = HWY_DYNAMIC_DISPATCH(PlainInt32)(op);
+  return row != nullptr ? row : plain_binary<uint32_t>(op);
 }
 
 template <>
 PlainRow plain_binary<int64_t>(BinaryOp op) {
-  return HWY_DYNAMIC_DISPATCH(PlainInt64)(op);
+  const PlainRow row = HWY_DYNAMIC_DISPATCH(PlainInt64)(op);
+  return row != nullptr ? row : plain_binary<uint64_t>(op);
 }
 
 }  // namespace sardonyx::kernels

@@ -62,9 +62,18 @@ void apply(T& old, T update) {
   }
 }
 
+// A run of updates to a run of elements.
+using ApplyRun = void (*)(void* old, const void* updates, int64_t n);
+
+template <ScatterReduction reduction, class T>
+void apply_run(void* old, const void* updates, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    apply<reduction>(static_cast<T*>(old)[i], static_cast<const T*>(updates)[i]);
+}
+
 // run(std::integral_constant<ScatterReduction, r>()) for all but none.
 template <class Run>
-void by_reduction(ScatterReduction reduction, Run&& run) {
+auto by_reduction(ScatterReduction reduction, Run&& run) {
   using enum ScatterReduction;
   switch (reduction) {
     case mul: return run(std::integral_constant<ScatterReduction, mul>());
@@ -74,25 +83,29 @@ void by_reduction(ScatterReduction reduction, Run&& run) {
   }
 }
 
-// run(T{}) with the type that stands for an element type in reductions.
-template <class Run>
-void by_number_type(ElementType type, Run&& run) {
+template <class T>
+ApplyRun apply_run_of(ScatterReduction reduction) {
+  return by_reduction(reduction,
+                      [](auto r) -> ApplyRun { return apply_run<decltype(r)::value, T>; });
+}
+
+ApplyRun apply_run_of(ElementType type, ScatterReduction reduction) {
   switch (type) {
-    case ElementType::float32: return run(float{});
-    case ElementType::float64: return run(double{});
-    case ElementType::float16: return run(Half{});
-    case ElementType::bfloat16: return run(Bfloat16{});
-    case ElementType::int8: return run(int8_t{});
-    case ElementType::int16: return run(int16_t{});
-    case ElementType::int32: return run(int32_t{});
-    case ElementType::int64: return run(int64_t{});
-    case ElementType::uint8: return run(uint8_t{});
-    case ElementType::uint16: return run(uint16_t{});
-    case ElementType::uint32: return run(uint32_t{});
-    case ElementType::uint64: return run(uint64_t{});
-    case ElementType::boolean: return run(Truth{});
-    case ElementType::complex64: return run(std::complex<float>{});
-    case ElementType::complex128: return run(std::complex<double>{});
+    case ElementType::float32: return apply_run_of<float>(reduction);
+    case ElementType::float64: return apply_run_of<double>(reduction);
+    case ElementType::float16: return apply_run_of<Half>(reduction);
+    case ElementType::bfloat16: return apply_run_of<Bfloat16>(reduction);
+    case ElementType::int8: return apply_run_of<int8_t>(reduction);
+    case ElementType::int16: return apply_run_of<int16_t>(reduction);
+    case ElementType::int32: return apply_run_of<int32_t>(reduction);
+    case ElementType::int64: return apply_run_of<int64_t>(reduction);
+    case ElementType::uint8: return apply_run_of<uint8_t>(reduction);
+    case ElementType::uint16: return apply_run_of<uint16_t>(reduction);
+    case ElementType::uint32: return apply_run_of<uint32_t>(reduction);
+    case ElementType::uint64: return apply_run_of<uint64_t>(reduction);
+    case ElementType::boolean: return apply_run_of<Truth>(reduction);
+    case ElementType::complex64: return apply_run_of<std::complex<float>>(reduction);
+    case ElementType::complex128: return apply_run_of<std::complex<double>>(reduction);
     default:
       fail(ErrorCode::unsupported, "scattering with a reduction does not take {}", name_of(type));
   }
@@ -126,15 +139,19 @@ void scatter(ElementType type, ScatterReduction reduction, const void* updates, 
     });
     return;
   }
-  by_number_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    by_reduction(reduction, [&](auto constant) {
+  auto* to_bytes = static_cast<std::byte*>(y);
+  const auto* from_bytes = static_cast<const std::byte*>(updates);
+  if (type == ElementType::float32) {  // without a call for each run
+    return by_reduction(reduction, [&](auto r) {
       visit_all([&](int64_t to, int64_t from, int64_t n) {
-        T* old = static_cast<T*>(y) + to;
-        const T* update = static_cast<const T*>(updates) + from;
-        for (int64_t i = 0; i < n; ++i) apply<decltype(constant)::value>(old[i], update[i]);
+        apply_run<decltype(r)::value, float>(to_bytes + to * 4, from_bytes + from * 4, n);
       });
     });
+  }
+  const ApplyRun apply = apply_run_of(type, reduction);
+  const int64_t width = bit_width(type) / 8;
+  visit_all([&](int64_t to, int64_t from, int64_t n) {
+    apply(to_bytes + to * width, from_bytes + from * width, n);
   });
 }
 

@@ -198,12 +198,15 @@ class Reduction {
   }
   template <class Combine>
   void fold_each(int64_t begin, int64_t end, Combine&& combine) const {
-    switch (plan_.reduced) {
-      case 2: return fold_each_of(std::integral_constant<int64_t, 2>(), begin, end, combine);
-      case 3: return fold_each_of(std::integral_constant<int64_t, 3>(), begin, end, combine);
-      case 4: return fold_each_of(std::integral_constant<int64_t, 4>(), begin, end, combine);
-      default: return fold_each_of(plan_.reduced, begin, end, combine);
+    if constexpr (std::is_same_v<C, float>) {
+      switch (plan_.reduced) {
+        case 2: return fold_each_of(std::integral_constant<int64_t, 2>(), begin, end, combine);
+        case 3: return fold_each_of(std::integral_constant<int64_t, 3>(), begin, end, combine);
+        case 4: return fold_each_of(std::integral_constant<int64_t, 4>(), begin, end, combine);
+        default: break;
+      }
     }
+    fold_each_of(plan_.reduced, begin, end, combine);
   }
 
   void fold_short(int64_t begin, int64_t end) const {

@@ -6,6 +6,7 @@
 #include "kernels/convert/cast.h"
 #include "ops/operator.h"
 #include "ops/shared/element_counts.h"
+#include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
 namespace dropout_unit {
@@ -28,10 +29,7 @@ std::unique_ptr<Step> inference(PrepareContext& ctx) {
   if (!ctx.has_output(1)) return make_view_step("dropout.none");
   const ElementType type = ctx.in_element(0);
   auto step = make_step("dropout.keep_all", [type](RunContext& run) {
-    if (run.has_output(0) && run.in_size(0) > 0 && run.out_data(0) != run.data(0)) {
-      std::memcpy(run.out_data(0), run.data(0),
-                  static_cast<size_t>(byte_size(type, run.in_size(0))));
-    }
+    if (run.has_output(0)) copy_plain(type, run.data(0), run.out_data(0), run.in_size(0));
     std::fill_n(run.out<bool>(1), run.out_size(1), true);
   });
   step->traits().in_place = {{0, 0}};
@@ -90,10 +88,7 @@ void drop(RunContext& run, double ratio, uint32_t seed) {
 }
 
 void keep(RunContext& run) {
-  if (run.out_data(0) != run.data(0)) {
-    std::memcpy(run.out_data(0), run.data(0),
-                static_cast<size_t>(byte_size(run.in_type(0), run.in_size(0))));
-  }
+  copy_plain(run.in_type(0), run.data(0), run.out_data(0), run.in_size(0));
   if (run.has_output(1)) std::fill_n(run.out<bool>(1), run.out_size(1), true);
 }
 
