@@ -77,6 +77,7 @@ if(TARGET sardonyx_shared)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shared
     LINK_DEPENDS ${map})
   target_link_options(sardonyx_shared PRIVATE -Wl,--version-script=${map})
+  sardonyx_pack_relocations(sardonyx_shared)
 endif()
 
 if(TARGET sardonyx_shared AND (BUILD_SHARED_LIBS OR NOT TARGET sardonyx_static))

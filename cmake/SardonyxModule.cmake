@@ -40,6 +40,21 @@ function(sardonyx_compile_together target)
   endif()
 endfunction()
 
+# Half a megabyte of the program is places that the loader adjusts to where it lies. Packed they are a thirtieth of that, for
+# loaders of glibc 2.36 and later: a program that is run here tells. mold 1 packs them, but such programs don't start.
+include(CheckCXXSourceRuns)
+set(pack_relocations -fuse-ld=bfd -Wl,-z,pack-relative-relocs)
+if(NOT CMAKE_CROSSCOMPILING)
+  set(CMAKE_REQUIRED_LINK_OPTIONS ${pack_relocations})
+  check_cxx_source_runs("int number = 0; int* place = &number; int main() { return *place; }" SARDONYX_PACKS_RELOCATIONS)
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
+endif()
+function(sardonyx_pack_relocations target)
+  if(SARDONYX_PACKS_RELOCATIONS)
+    target_link_options(${target} PRIVATE ${pack_relocations})
+  endif()
+endfunction()
+
 # OPTIMIZE says how a release compiles the folder where -O2 isn't the right choice: most code runs once for a model,
 # and -O3 makes it a third larger (docs/performance.md, "Size"). Other build types say for themselves. SEPARATE: each source is
 # compiled by itself.
