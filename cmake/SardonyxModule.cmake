@@ -55,11 +55,17 @@ function(sardonyx_pack_relocations target)
   endif()
 endfunction()
 
+# What a release is compiled with where little of it runs often: by how many per cent inlining may make a file grow, g++ says.
+function(sardonyx_optimize target growth)
+  target_compile_options(${target} PRIVATE
+    "$<$<CONFIG:Release>:-O2;$<$<CXX_COMPILER_ID:GNU>:--param=inline-unit-growth=${growth}>>")
+endfunction()
+
 # OPTIMIZE says how a release compiles the folder where -O2 isn't the right choice: most code runs once for a model,
-# and -O3 makes it a third larger (docs/performance.md, "Size"). Other build types say for themselves. SEPARATE: each source is
-# compiled by itself.
+# and -O3 makes it a third larger (docs/performance.md, "Size"). GROWTH: with -O2, how far a file may grow by inlining, in per
+# cent. Other build types say for themselves. SEPARATE: each source is compiled by itself.
 function(sardonyx_module name)
-  cmake_parse_arguments(ARG "SEPARATE" "" "DEPENDS;LIBRARIES;OPTIMIZE" ${ARGN})
+  cmake_parse_arguments(ARG "SEPARATE" "" "DEPENDS;LIBRARIES;OPTIMIZE;GROWTH" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(NOT sources)
     add_library(sardonyx_${name} INTERFACE)
@@ -69,10 +75,13 @@ function(sardonyx_module name)
   if(NOT ARG_SEPARATE)
     sardonyx_compile_together(sardonyx_${name})
   endif()
-  if(NOT ARG_OPTIMIZE)
-    set(ARG_OPTIMIZE -O2)
+  if(ARG_OPTIMIZE)
+    target_compile_options(sardonyx_${name} PRIVATE "$<$<CONFIG:Release>:${ARG_OPTIMIZE}>")
+  elseif(ARG_GROWTH)
+    sardonyx_optimize(sardonyx_${name} ${ARG_GROWTH})
+  else()
+    sardonyx_optimize(sardonyx_${name} 10)
   endif()
-  target_compile_options(sardonyx_${name} PRIVATE "$<$<CONFIG:Release>:${ARG_OPTIMIZE}>")
   target_link_libraries(sardonyx_${name} PUBLIC sardonyx_options fmt::fmt Threads::Threads ${ARG_LIBRARIES})
   foreach(other IN LISTS ARG_DEPENDS)
     target_link_libraries(sardonyx_${name} PUBLIC sardonyx_${other})

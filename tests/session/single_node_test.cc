@@ -152,6 +152,16 @@ TEST(SingleNode, VariadicInputsAreNotLeftOut) {
   expect_refused(9, scan, {{"x", floats({1, 2}, {2})}}, "");
 }
 
+TEST(SingleNode, GroupsBeyondAllChannelsAreRefused) {
+  for (const std::string op : {"Conv", "ConvTranspose"}) {
+    const std::string node = "{ y = " + op + "<group = 9223372036854775807>(x, w) }";
+    const NamedValue x{"x", floats({1}, {})};
+    expect_refused(11, "g (float[] x) => (y) <float[2, 2, 1] w = {1, 1, 1, 1}>" + node, {x}, op);
+    expect_refused(11, "g (float[] x, float[a, b, c] w) => (y)" + node,
+                   {x, {"w", floats({1, 1, 1, 1}, {2, 2, 1})}}, op);
+  }
+}
+
 TEST(SingleNode, UpgradesOfNodesWithTooFewInputsAreRefused) {
   const char* const nodes[] = {"OneHot(x)", "PRelu(x)", "Upsample(x)", "BatchNormalization(x)",
                                "Scatter(x)"};

@@ -142,11 +142,17 @@ std::optional<Shape> computed_weights(const PrepareContext& ctx) {
   return packs ? shape : std::nullopt;
 }
 
-std::string_view refuses_weights(const Tensor* w) {
+// Whether the input's channels make so many groups, and the output's can be counted then.
+bool fits_groups(const ConvTranspose& conv, std::span<const int64_t> w) {
+  return conv.group <= w[0] && w[0] % conv.group == 0;
+}
+
+std::string_view refuses_weights(const ConvTranspose& conv, const Tensor* w) {
   if (w == nullptr) return "W is not constant";
   if (!computes_in_float(w->element_type())) return "sums of double";
   if (w->rank() < 3 || w->rank() > ConvParams::max_rank + 2 || w->size() == 0)
     return "W has a form of no kernel";
+  if (!fits_groups(conv, w->shape())) return "W does not fit the groups";
   return {};
 }
 
@@ -169,12 +175,12 @@ ConvParams shape_of_weights(const ConvTranspose& conv, std::span<const int64_t> 
 }  // namespace
 
 std::string_view refuses_phases(const ConvTranspose& conv, const Tensor* w) {
-  const std::string_view reason = refuses_weights(w);
+  const std::string_view reason = refuses_weights(conv, w);
   return reason.empty() ? kernels::refuses_transposed(shape_of_weights(conv, w->shape())) : reason;
 }
 
 std::string_view refuses_depthwise(const ConvTranspose& conv, const Tensor* w) {
-  const std::string_view reason = refuses_weights(w);
+  const std::string_view reason = refuses_weights(conv, w);
   return reason.empty() ? kernels::refuses_depthwise_transposed(shape_of_weights(conv, w->shape()))
                         : reason;
 }
@@ -392,7 +398,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   const std::string_view reason = refuses_phases(settings, ctx.constant(ConvTranspose::w));
   if (reason.empty()) return prepare_phases(ctx, settings);
   if (const auto w = computed_weights(ctx);
-      w && !ir::is_internal(ctx.node()) &&
+      w && fits_groups(settings, *w) && !ir::is_internal(ctx.node()) &&
       kernels::refuses_transposed(shape_of_weights(settings, *w)).empty())
     return prepare_computed_phases(ctx, settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
