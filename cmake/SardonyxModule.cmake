@@ -55,15 +55,18 @@ function(sardonyx_pack_relocations target)
   endif()
 endfunction()
 
-# What a release is compiled with where little of it runs often: by how many per cent inlining may make a file grow, g++ says.
-function(sardonyx_optimize target growth)
-  target_compile_options(${target} PRIVATE
-    "$<$<CONFIG:Release>:-O2;$<$<CXX_COMPILER_ID:GNU>:--param=inline-unit-growth=${growth}>>")
+# How a release is compiled, and by how many per cent inlining may make a file of it grow (g++; 40 where nothing is said).
+function(sardonyx_optimize target level)
+  target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:${level}>")
+  if(ARGN)
+    target_compile_options(${target} PRIVATE
+      "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:--param=inline-unit-growth=${ARGN}>")
+  endif()
 endfunction()
 
 # OPTIMIZE says how a release compiles the folder where -O2 isn't the right choice: most code runs once for a model,
-# and -O3 makes it a third larger (docs/performance.md, "Size"). GROWTH: with -O2, how far a file may grow by inlining, in per
-# cent. Other build types say for themselves. SEPARATE: each source is compiled by itself.
+# and -O3 makes it a third larger (docs/performance.md, "Size"). GROWTH: by how many per cent a file may grow by inlining; without
+# both, 10. Other build types say for themselves. SEPARATE: each source is compiled by itself.
 function(sardonyx_module name)
   cmake_parse_arguments(ARG "SEPARATE" "" "DEPENDS;LIBRARIES;OPTIMIZE;GROWTH" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -75,13 +78,13 @@ function(sardonyx_module name)
   if(NOT ARG_SEPARATE)
     sardonyx_compile_together(sardonyx_${name})
   endif()
-  if(ARG_OPTIMIZE)
-    target_compile_options(sardonyx_${name} PRIVATE "$<$<CONFIG:Release>:${ARG_OPTIMIZE}>")
-  elseif(ARG_GROWTH)
-    sardonyx_optimize(sardonyx_${name} ${ARG_GROWTH})
-  else()
-    sardonyx_optimize(sardonyx_${name} 10)
+  if(NOT ARG_OPTIMIZE AND NOT ARG_GROWTH)
+    set(ARG_GROWTH 10)
   endif()
+  if(NOT ARG_OPTIMIZE)
+    set(ARG_OPTIMIZE -O2)
+  endif()
+  sardonyx_optimize(sardonyx_${name} ${ARG_OPTIMIZE} ${ARG_GROWTH})
   target_link_libraries(sardonyx_${name} PUBLIC sardonyx_options fmt::fmt Threads::Threads ${ARG_LIBRARIES})
   foreach(other IN LISTS ARG_DEPENDS)
     target_link_libraries(sardonyx_${name} PUBLIC sardonyx_${other})
