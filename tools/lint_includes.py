@@ -65,7 +65,7 @@ def cmake_depends(folder: pathlib.Path) -> set[str] | None:
         return None
     words, depends, inside = match.group(1).split(), set(), False
     for word in words:
-        if word in ("DEPENDS", "LIBRARIES", "OPTIMIZE"):
+        if word in ("DEPENDS", "LIBRARIES", "OPTIMIZE", "GROWTH"):
             inside = word == "DEPENDS"
         elif inside:
             depends.add(word)
