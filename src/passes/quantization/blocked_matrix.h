@@ -23,6 +23,7 @@ bool fits_blocks(const BlockedMatrix& b);
 // Each column's elements one after the other, signed ones raised by half their range.
 Tensor columns_of_bits(const BlockedMatrix& b);
 Tensor columns_of_scales(const BlockedMatrix& b);
+// Without zeros, those of an unsigned matrix; MatMulNBits knows those of a signed one itself.
 Tensor columns_of_zeros(const BlockedMatrix& b);
 
 }  // namespace sardonyx::passes
