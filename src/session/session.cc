@@ -577,13 +577,20 @@ void Session::run_async(std::vector<NamedValue> inputs, Done done, RunOptions op
     } catch (...) {
       error = std::current_exception();
     }
+    // Nothing of the run outlives `done`: who waits for that may end what the session depends on.
+    const std::weak_ptr<const Implementation> session = work->session;
+    const auto tell = [&](std::string_view what) {
+      if (const auto alive = session.lock()) alive->tell_of_lost(what);
+    };
     try {
       work->inputs = {};
-      if (work->done) work->done(std::move(made), std::move(error));
+      work->options = {};
+      work->session.reset();
+      if (const Done done = std::move(work->done)) done(std::move(made), std::move(error));
     } catch (const std::exception& thrown) {
-      work->session->tell_of_lost(thrown.what());
+      tell(thrown.what());
     } catch (...) {
-      work->session->tell_of_lost("an object of another type than std::exception");
+      tell("an object of another type than std::exception");
     }
   });
 }

@@ -203,7 +203,7 @@ TEST_F(PackedModels, OtherOptionsPackWhatTheyNeedBesides) {
   EXPECT_EQ(plain.packed_bytes(), 0);
   const Session exact(model_, {.exact = true, .packed = packed_});
   EXPECT_EQ(run(exact), run(Session(model_, {.exact = true})));
-  const Tensor matrix(ElementType::float32, {64, 80});
+  const Tensor matrix = Tensor::of<float>(std::vector<float>(64 * 80, 3), {64, 80});
   const SessionOptions other{.initializers = {{"matrix", matrix}}};
   SessionOptions with = other;
   with.packed = packed_;
@@ -549,7 +549,7 @@ TEST_F(PackedCache, IsFilledBySessionsAndServesTheNext) {
 TEST_F(PackedCache, GetsWhatOtherOptionsNeed) {
   session();
   const auto size = fs::file_size(cached()[0]);
-  const Tensor matrix(ElementType::float32, {64, 80});
+  const Tensor matrix = Tensor::of<float>(std::vector<float>(64 * 80, 3), {64, 80});
   const SessionOptions other{.initializers = {{"matrix", matrix}}};
   EXPECT_GT(session(other).packed_bytes(), 0);
   EXPECT_GT(fs::file_size(cached()[0]), size);

@@ -51,8 +51,8 @@ struct StoreColumns {
     if constexpr (clips) return Clamp(d, v, low, high);
     return Activate<activation>(d, v, e);
   }
-  // The next `rows` rows.
-  template <int rows, bool residual>
+  // The next `rows` rows. `residual`: 0 none, 1 before the activation, 2 behind it.
+  template <int rows, int residual>
   HWY_INLINE void Rows(const float* sums, const float* addend, float* to, const float* bias_at,
                        const V (&bias)[vectors], int64_t sums_stride, int64_t addend_stride,
                        int64_t to_stride) const {
@@ -63,14 +63,18 @@ struct StoreColumns {
       for (int k = 0; k < vectors; ++k) {
         const V offset = bias_at != nullptr ? hn::Set(d, e.beta * bias_at[i]) : bias[k];
         v[i][k] = hn::MulAdd(alpha, Load(sums + i * sums_stride + k * lanes()), offset);
-        if constexpr (residual)
+        if constexpr (residual == 1)
           v[i][k] = hn::MulAdd(beta, Load(addend + i * addend_stride + k * lanes()), v[i][k]);
       }
     }
 #pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 2
-      for (int k = 0; k < vectors; ++k) v[i][k] = Activated(v[i][k]);
+      for (int k = 0; k < vectors; ++k) {
+        v[i][k] = Activated(v[i][k]);
+        if constexpr (residual == 2)
+          v[i][k] = hn::MulAdd(beta, Load(addend + i * addend_stride + k * lanes()), v[i][k]);
+      }
     }
 #pragma GCC unroll 4
     for (int i = 0; i < rows; ++i) {
@@ -85,13 +89,13 @@ struct StoreColumns {
       }
     }
   }
-  template <bool residual>
+  template <int residual>
   HWY_INLINE void AllWith() const {
     // What the stores might change, for all that the compiler knows, is read once.
     const int64_t sums_stride = s.sums_stride, addend_stride = s.residual_stride,
                   to_stride = s.c_stride;
     const float* sums = s.sums + j;
-    const float* addend = residual ? s.residual + j : nullptr;
+    const float* addend = residual != 0 ? s.residual + j : nullptr;
     const float* bias_at = per_row ? s.bias : nullptr;
     float* to = s.c + j;
     V bias[vectors];
@@ -106,7 +110,7 @@ struct StoreColumns {
       for (; left >= n; left -= n) {
         Rows<n, residual>(sums, addend, to, bias_at, bias, sums_stride, addend_stride, to_stride);
         sums += n * sums_stride, to += n * to_stride;
-        if (residual) addend += n * addend_stride;
+        if (residual != 0) addend += n * addend_stride;
         if (bias_at != nullptr) bias_at += n;
       }
     };
@@ -115,9 +119,9 @@ struct StoreColumns {
   }
   void All() const {
     if constexpr (clips) {
-      if (s.residual != nullptr) return AllWith<true>();
+      if (s.residual != nullptr) return e.residual_last ? AllWith<2>() : AllWith<1>();
     }
-    AllWith<false>();
+    AllWith<0>();
   }
 
   D d;
@@ -153,8 +157,8 @@ void StoreActivated(const TileStore& s) {
   });
 }
 
-// A residual behind an activation, or before one that does more than to clip: by way of a block
-// that stays in the first-level cache.
+// A residual beside an activation that does more than to clip: by way of a block that stays in the
+// first-level cache.
 void StoreBlock(const TileStore& s, float* block, int64_t width) {
   Epilogue first = *s.epilogue, second = *s.epilogue;
   second.alpha = 1;
@@ -181,9 +185,7 @@ void StoreBlock(const TileStore& s, float* block, int64_t width) {
 void StoreTile(const TileStore& s) {
   const Epilogue& e = *s.epilogue;
   float low, high;
-  const bool clips = ClipRange(e, low, high);
-  if (s.residual == nullptr || e.activation == Activation::none || (clips && !e.residual_last))
-    return StoreActivated(s);
+  if (s.residual == nullptr || ClipRange(e, low, high)) return StoreActivated(s);
   constexpr int64_t block_floats = 1024, max_columns = 256;
   HWY_ALIGN float block[block_floats];
   const int64_t columns = std::min(s.columns, max_columns);
