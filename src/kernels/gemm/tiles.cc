@@ -118,10 +118,11 @@ struct StoreColumns {
     step(std::integral_constant<int, 1>());
   }
   void All() const {
+    if (s.residual == nullptr) return AllWith<0>();
     if constexpr (clips) {
-      if (s.residual != nullptr) return e.residual_last ? AllWith<2>() : AllWith<1>();
+      if (!e.residual_last) return AllWith<1>();
     }
-    AllWith<0>();
+    AllWith<2>();
   }
 
   D d;
@@ -134,7 +135,7 @@ struct StoreColumns {
   float low, high;
 };
 
-// Without residual, unless the activation clips.
+// A residual stands behind the activation, unless that clips.
 template <Activation activation>
 void StoreTileAs(const TileStore& s) {
   const int64_t lanes = StoreColumns<activation, 1, true>::lanes();
@@ -157,27 +158,22 @@ void StoreActivated(const TileStore& s) {
   });
 }
 
-// A residual beside an activation that does more than to clip: by way of a block that stays in the
+// A residual before an activation that does more than to clip: by way of a block that stays in the
 // first-level cache.
 void StoreBlock(const TileStore& s, float* block, int64_t width) {
-  Epilogue first = *s.epilogue, second = *s.epilogue;
-  second.alpha = 1;
-  second.bias_axis = BiasAxis::none;
+  Epilogue sums = *s.epilogue, activated = *s.epilogue;
+  sums.activation = Activation::none;
+  activated.alpha = 1;
+  activated.bias_axis = BiasAxis::none;
   TileStore to_block = s, from_block = s;
-  to_block.epilogue = &first;
+  to_block.epilogue = &sums;
   to_block.c = block;
   to_block.c_stride = width;
-  from_block.epilogue = &second;
+  from_block.epilogue = &activated;
   from_block.sums = block;
   from_block.sums_stride = width;
   from_block.bias = nullptr;
-  if (s.epilogue->residual_last) {
-    to_block.residual = nullptr;
-    second.activation = Activation::none;
-  } else {
-    first.activation = Activation::none;
-    from_block.residual = nullptr;
-  }
+  from_block.residual = nullptr;
   StoreActivated(to_block);
   StoreActivated(from_block);
 }
@@ -185,7 +181,7 @@ void StoreBlock(const TileStore& s, float* block, int64_t width) {
 void StoreTile(const TileStore& s) {
   const Epilogue& e = *s.epilogue;
   float low, high;
-  if (s.residual == nullptr || ClipRange(e, low, high)) return StoreActivated(s);
+  if (s.residual == nullptr || e.residual_last || ClipRange(e, low, high)) return StoreActivated(s);
   constexpr int64_t block_floats = 1024, max_columns = 256;
   HWY_ALIGN float block[block_floats];
   const int64_t columns = std::min(s.columns, max_columns);
