@@ -40,7 +40,7 @@ function(sardonyx_compile_together target)
   endif()
 endfunction()
 
-# Half a megabyte of the program is places that the loader adjusts to where it lies. Packed they are a thirtieth of that, for
+# Half a megabyte of the program is places that the loader adjusts to where it lies. Packed they are a sixteenth of that, for
 # loaders of glibc 2.36 and later: a program that is run here tells. mold 1 packs them, but such programs don't start.
 include(CheckCXXSourceRuns)
 set(pack_relocations -fuse-ld=bfd -Wl,-z,pack-relative-relocs)

@@ -15,27 +15,6 @@
 
 namespace sardonyx::kernels {
 
-template <>
-PlainRow plain_binary<float>(BinaryOp op);
-template <>
-PlainRow plain_binary<double>(BinaryOp op);
-template <>
-PlainRow plain_binary<int8_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<int16_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<int32_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<int64_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<uint8_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<uint16_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<uint32_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<uint64_t>(BinaryOp op);
-
 namespace {
 
 bool is_half(ElementType type) {
@@ -198,7 +177,7 @@ void load_side(ElementType type, const void* x, int64_t at, int64_t n, int64_t s
   to_floats(type, static_cast<const char*>(x) + at * 2, to, stride == 0 ? 1 : n);
 }
 
-void spell_out(float* x, int64_t n, int64_t stride) {
+void repeat(float* x, int64_t n, int64_t stride) {
   if (stride == 0) std::fill_n(x + 1, n - 1, x[0]);
 }
 
@@ -219,8 +198,8 @@ void run_half(BinaryOp op, ElementType type, const BroadcastPlan& plan, const vo
       if (fast != nullptr) {
         fast(x0, x1, out, some);
       } else {
-        spell_out(x0, some, sa);
-        spell_out(x1, some, sb);
+        repeat(x0, some, sa);
+        repeat(x1, some, sb);
         plain(x0, x1, boolean_output ? static_cast<uint8_t*>(y) + to + i : static_cast<void*>(out),
               some, 1, 1);
         if (boolean_output) continue;

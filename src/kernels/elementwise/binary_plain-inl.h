@@ -85,8 +85,8 @@ PlainRow arithmetic_row(F) {
   return arithmetic_rows<T, F>;
 }
 
-// Rows of both sides. A number on one side is taken element by element: callers spell it out, but
-// for powers.
+// Rows of both sides. A number on one side is taken element by element: only powers come with one,
+// other callers repeat it.
 template <class T, class Result, class F>
 HWY_NOINLINE void plain_rows(const void* a, const void* b, void* y, int64_t n, int64_t sa,
                              int64_t sb) {

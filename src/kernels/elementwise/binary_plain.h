@@ -13,6 +13,26 @@ using PlainRow = void (*)(const void* a, const void* b, void* y, int64_t n, int6
 // Null where the operator does not take the type. Instantiated in binary_*.cc.
 template <class T>
 PlainRow plain_binary(BinaryOp op);
+template <>
+PlainRow plain_binary<float>(BinaryOp op);
+template <>
+PlainRow plain_binary<double>(BinaryOp op);
+template <>
+PlainRow plain_binary<int8_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<int16_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<int32_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<int64_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint8_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint16_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint32_t>(BinaryOp op);
+template <>
+PlainRow plain_binary<uint64_t>(BinaryOp op);
 
 // The logical operators and equality of booleans, which are bytes of which any but 0 is true.
 PlainRow boolean_row(BinaryOp op);

@@ -23,15 +23,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sardonyx::kernels {
 
-template <>
-PlainRow plain_binary<uint8_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<uint16_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<uint32_t>(BinaryOp op);
-template <>
-PlainRow plain_binary<uint64_t>(BinaryOp op);
-
 HWY_EXPORT(PlainInt8);
 HWY_EXPORT(PlainInt16);
 HWY_EXPORT(PlainInt32);
