@@ -26,19 +26,23 @@ void PackCache::identify() {
 
 const PackCache::File* PackCache::file_of(std::span<const std::byte> bytes) const {
   for (const File& file : files_) {
-    const std::span<const std::byte> all = file.bytes;
+    const std::span<const std::byte> all = file.bytes.span();
     if (bytes.data() >= all.data() && bytes.data() + bytes.size() <= all.data() + all.size())
       return &file;
   }
   return nullptr;
 }
 
-ConstantId PackCache::id_of(std::span<const std::byte> constant, bool by_content) const {
+ConstantId PackCache::id_of(std::span<const std::byte> constant, bool by_content,
+                            const Sources& sources) const {
   ConstantId id;
   id.bytes = constant.size();
   if (const File* file = file_of(constant)) {
     const auto at = static_cast<uint64_t>(constant.data() - file->bytes.data());
     id.place = {file->place.file, file->place.offset + at};
+  }
+  for (const auto& source : sources) {
+    if (!id.place) id.place = source->place_of(constant);
   }
   if (!id.place || by_content) id.content = content_hash(constant);
   return id;
@@ -49,8 +53,8 @@ std::shared_ptr<const AnyPack> PackCache::find_or_add(const Tensor& constant, co
                                                       const Anew& anew) {
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(constant.data()),
                                          constant.byte_size());
-  std::vector<std::shared_ptr<const PackSource>> sources;
-  bool identifies = false, by_content = false;
+  Sources sources;
+  bool identifies = false, by_content = false, is_new = false;
   const auto existing = [&]() -> Entry* {
     const auto found = entries_.find(key);
     return found != entries_.end() && !found->second.owner.expired() ? &found->second : nullptr;
@@ -60,13 +64,14 @@ std::shared_ptr<const AnyPack> PackCache::find_or_add(const Tensor& constant, co
     Entry* entry = existing();
     if (entry != nullptr && (entry->id || !identifies_)) return entry->pack;
     identifies = identifies_, by_content = by_content_;
-    if (entry == nullptr) sources = sources_;
+    is_new = entry == nullptr;
+    if (identifies_) sources = sources_;
   }
   std::optional<ConstantId> id;
-  if (identifies) id = id_of(bytes, by_content);
+  if (identifies) id = id_of(bytes, by_content, sources);
   std::optional<std::vector<Tensor>> found;
   for (const auto& source : sources) {
-    if (!found) found = source->find(*id, key.format, key.parts);
+    if (is_new && !found) found = source->find(*id, key.format, key.parts);
   }
   const std::lock_guard lock(mutex_);
   if (Entry* entry = existing()) {
@@ -128,7 +133,7 @@ void PackCache::release(std::span<const std::byte> bytes) const {
 }
 
 void PackCache::release_pages_of_files() const {
-  for (const File& file : files_) release_pages(file.bytes);
+  for (const File& file : files_) release_pages(file.bytes.span());
 }
 
 }  // namespace sardonyx::ops

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/content_hash.h"
 #include "base/memory_account.h"
 #include "base/thread_pool.h"
@@ -104,6 +105,8 @@ class PackSource {
   virtual ~PackSource() = default;
   // Whether it knows constants by their content alone.
   virtual bool is_by_content() const = 0;
+  // Where a constant lies that the source itself has given out; nothing for others.
+  virtual std::optional<ConstantPlace> place_of(std::span<const std::byte> constant) const = 0;
   // The arrays of that constant's form: views that stay valid while somebody holds them, of these
   // types and counts and aligned to 64 bytes. Nothing where it has none.
   virtual std::optional<std::vector<Tensor>> find(const ConstantId& id, const PackFormat& format,
@@ -114,12 +117,16 @@ class PackSource {
 // Thread-safe.
 class PackCache {
  public:
-  // Bytes of a file, mapped for as long as this cache lives: constants in them are views that may
-  // give their pages back once they are packed. Said before the first plan is made. `place`: of the
-  // first of these bytes.
-  void add_file(std::span<const std::byte> mapped, ConstantPlace place = {}) {
-    files_.push_back({mapped, place});
+  struct File {
+    Bytes bytes;
+    ConstantPlace place;  // of the first of these bytes
+  };
+  // Bytes of a mapped file: constants in them are views that may give their pages back once they
+  // are packed. Said before the first plan is made.
+  void add_file(Bytes mapped, ConstantPlace place = {}) {
+    files_.push_back({std::move(mapped), place});
   }
+  const std::vector<File>& files() const { return files_; }
   // The files of another cache.
   void add_files_of(const PackCache& other) { files_ = other.files_; }
 
@@ -186,10 +193,6 @@ class PackCache {
   int64_t bytes() const { return bytes_; }
 
  private:
-  struct File {
-    std::span<const std::byte> bytes;
-    ConstantPlace place;
-  };
   struct Key {
     const void* data;
     std::type_index type;
@@ -210,12 +213,14 @@ class PackCache {
   std::shared_ptr<const AnyPack> find_or_add(const Tensor& constant, const Key& key,
                                              const FromSource& from_source, const Anew& anew);
   const File* file_of(std::span<const std::byte> bytes) const;
-  ConstantId id_of(std::span<const std::byte> constant, bool by_content) const;
+  using Sources = std::vector<std::shared_ptr<const PackSource>>;
+  ConstantId id_of(std::span<const std::byte> constant, bool by_content,
+                   const Sources& sources) const;
 
   std::atomic<int64_t> bytes_{0};
   std::vector<File> files_;
   mutable std::mutex mutex_;  // of what follows
-  std::vector<std::shared_ptr<const PackSource>> sources_;
+  Sources sources_;
   bool identifies_ = false, by_content_ = false;
   std::map<Key, Entry> entries_;
   static constexpr size_t fewest_swept = 32;

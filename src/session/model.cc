@@ -62,7 +62,7 @@ std::shared_ptr<Model::Implementation> finish(ir::Model model, Bytes file, bool 
   auto made = std::make_shared<Model::Implementation>();
   made->memory = current_account();
   made->is_mapped = mapped;
-  if (mapped) made->packs.add_file(file.span());
+  if (mapped) made->packs.add_file(file);
   made->stamp = std::move(stamp);
   made->file = std::move(file);
   made->model = std::move(model);
@@ -111,7 +111,7 @@ void Model::Implementation::bring_in(ir::Model& into, bool verify) const {
   wire::ExternalData external(into.folder,
                               {.trusted_folder = trusted_folder, .verify_checksums = verify});
   wire::bring_in(into, external, [&](const ir::TensorProto& tensor) {
-    packs.add_file(tensor.raw_data.span(), external_place(tensor));
+    packs.add_file(tensor.raw_data, external_place(tensor));
     for (const ir::StringEntry& entry : tensor.external_data) {
       if (entry.key == "location" && !external_files.contains(entry.value))
         external_files[entry.value] = stamp_of(into.folder + "/" + entry.value);

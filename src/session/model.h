@@ -17,6 +17,7 @@
 #include "ops/custom.h"
 #include "ops/prepare_context.h"
 #include "sardonyx/session.h"
+#include "session/optimized_graph.h"
 #include "session/variants.h"
 #include "wire/external.h"
 
@@ -47,6 +48,7 @@ struct Model::Implementation {
   SharedAccount memory;                      // that the model charges; null: nobody counts
   MemoryCharge messages;                     // of a model that was made of another
   mutable ops::PackCache packs;
+  mutable KeptGraphs graphs;
   mutable Variants variants;  // after the packs, which their plans use
 
   // Whether the model can run, found out when it is first asked, which is when `warn` is told.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 
 #include "base/fail.h"
@@ -17,13 +18,16 @@ namespace {
 // All numbers are little-endian. The first byte is no text, and what changes the ends of lines
 // changes the magic.
 constexpr std::array<unsigned char, 8> magic{0x89, 'S', 'D', 'X', '\r', '\n', 0x1a, '\n'};
-constexpr uint32_t format_version = 1;
+constexpr uint32_t format_version = 2;
 constexpr size_t header_size = 256;
 constexpr size_t version_size = 32;
 constexpr size_t header_hash_at = header_size - sizeof(ContentHash);
 constexpr uint64_t page = 4096;
 constexpr uint64_t part_alignment = 64;
 constexpr uint64_t max_parts = 16;
+// What ids of constants call the file itself. The places of external data have odd numbers.
+constexpr uint64_t this_file = 2;
+enum Place : uint64_t { nowhere = 0, in_model, in_this_file };
 
 uint64_t rounded(uint64_t size, uint64_t to) { return (size + to - 1) / to * to; }
 
@@ -36,6 +40,10 @@ class Writer {
   }
   void bytes(std::span<const std::byte> bytes) {
     made_.insert(made_.end(), bytes.begin(), bytes.end());
+  }
+  void text(std::string_view text) {
+    u64(text.size());
+    bytes(std::as_bytes(std::span(text)));
   }
   void fill(size_t size) { made_.resize(size); }
   size_t size() const { return made_.size(); }
@@ -66,6 +74,11 @@ class Reader {
     at_ += taken.size();
     return taken;
   }
+  std::span<const std::byte> sized() { return take(u64()); }
+  std::string text() {
+    const auto taken = sized();
+    return {reinterpret_cast<const char*>(taken.data()), taken.size()};
+  }
   uint64_t left() const { return bytes_.size() - at_; }
 
   template <class... Args>
@@ -92,6 +105,8 @@ class Reader {
 struct Header {
   uint64_t file_size = 0, table_offset = 0, table_size = 0, entries = 0, data_offset = 0;
   ContentHash table_hash{};
+  uint64_t graphs_size = 0, graphs = 0, constants_size = 0;  // the graphs follow the table
+  ContentHash graphs_hash{};
 };
 
 void write_header(Writer& to, const Header& header, const PackedFor& made_for) {
@@ -108,6 +123,9 @@ void write_header(Writer& to, const Header& header, const PackedFor& made_for) {
   to.hash(made_for.model.structure);
   to.hash(made_for.model.files);
   to.hash(header.table_hash);
+  for (const uint64_t number : {header.graphs_size, header.graphs, header.constants_size})
+    to.u64(number);
+  to.hash(header.graphs_hash);
   to.fill(header_hash_at);
   to.hash(content_hash(to.made()));
 }
@@ -137,6 +155,7 @@ class PackedFile::Parser {
     file_.entries_.reserve(static_cast<size_t>(header_.entries));
     for (uint64_t i = 0; i < header_.entries; ++i) file_.entries_.push_back(entry(reader));
     if (reader.left() != 0) reader.refuse("{} bytes follow the last entry", reader.left());
+    read_graphs();
     for (size_t i = 0; i < file_.entries_.size(); ++i) {
       const ops::ConstantId& id = file_.entries_[i].id;
       if (id.place) file_.by_place_.emplace(*id.place, i);
@@ -171,6 +190,10 @@ class PackedFile::Parser {
     made_for.model.structure = reader.hash();
     made_for.model.files = reader.hash();
     header_.table_hash = reader.hash();
+    header_.graphs_size = reader.u64();
+    header_.graphs = reader.u64();
+    header_.constants_size = reader.u64();
+    header_.graphs_hash = reader.hash();
   }
 
   void require_layout() const {
@@ -181,17 +204,54 @@ class PackedFile::Parser {
     if (header_.table_offset != header_size || header_.table_size > size - header_size)
       reader.refuse("the table is {} bytes at {}, in a file of {}", header_.table_size,
                     header_.table_offset, size);
-    if (header_.data_offset != rounded(header_size + header_.table_size, page) ||
+    const uint64_t table_end = header_size + header_.table_size;
+    if (header_.graphs_size > size - table_end)
+      reader.refuse("the graphs are {} bytes at {}, in a file of {}", header_.graphs_size,
+                    table_end, size);
+    if (header_.data_offset != rounded(table_end + header_.graphs_size, page) ||
         header_.data_offset > size)
       reader.refuse("the data begins at {}, in a file of {}", header_.data_offset, size);
+    if (header_.constants_size > size - header_.data_offset)
+      reader.refuse("there are {} bytes of constants, in a file of {}", header_.constants_size,
+                    size);
+  }
+
+  void read_graphs() {
+    const uint64_t offset = header_.table_offset + header_.table_size;
+    const auto size = static_cast<size_t>(header_.graphs_size);
+    const Bytes all = file_.bytes_.slice(static_cast<size_t>(offset), size);
+    Reader reader(all.span(), offset, path_);
+    if (content_hash(all.span()) != header_.graphs_hash)
+      reader.refuse("the graphs have another checksum");
+    // A graph has three numbers at least.
+    if (header_.graphs > size / 24) reader.refuse("there is no room for {} graphs", header_.graphs);
+    for (uint64_t i = 0; i < header_.graphs; ++i) file_.graphs_.push_back(graph(reader, all));
+    if (reader.left() != 0) reader.refuse("{} bytes follow the last graph", reader.left());
+    file_.constants_at_ = header_.data_offset;
+    file_.constants_size_ = header_.constants_size;
+  }
+
+  StoredGraph graph(Reader& reader, const Bytes& all) const {
+    StoredGraph made;
+    made.choice = reader.text();
+    const uint64_t warnings = reader.u64();
+    if (warnings > reader.left() / 32) reader.refuse("there is no room for {} warnings", warnings);
+    for (uint64_t i = 0; i < warnings; ++i) {
+      Warning& warning = made.warnings.emplace_back();
+      for (std::string* text : {&warning.rule, &warning.place, &warning.message, &warning.advice})
+        *text = reader.text();
+    }
+    const auto message = reader.sized();
+    made.message = all.slice(static_cast<size_t>(message.data() - all.data()), message.size());
+    return made;
   }
 
   Entry entry(Reader& reader) const {
     Entry made;
-    const uint64_t has_place = reader.u64();
-    if (has_place > 1) reader.refuse("a constant has a place or none; {} says neither", has_place);
+    const uint64_t place = reader.u64();
+    if (place > in_this_file) reader.refuse("{} is no kind of place for a constant", place);
     const uint64_t in = reader.u64(), offset = reader.u64();
-    if (has_place == 1) made.id.place = {in, offset};
+    if (place != nowhere) made.id.place = {place == in_this_file ? this_file : in, offset};
     made.id.bytes = reader.u64();
     made.id.content = reader.hash();
     const uint64_t format_size = reader.u64();
@@ -269,6 +329,24 @@ PackedForm PackedFile::form(size_t i) const {
   return {entry.id, entry.format, views(entry)};
 }
 
+const StoredGraph* PackedFile::find_graph(std::string_view choice) const {
+  const auto found = std::ranges::find(graphs_, choice, &StoredGraph::choice);
+  return found == graphs_.end() ? nullptr : &*found;
+}
+
+Bytes PackedFile::constants() const {
+  return bytes_.slice(static_cast<size_t>(constants_at_), static_cast<size_t>(constants_size_));
+}
+
+std::optional<ops::ConstantPlace> PackedFile::place_of(std::span<const std::byte> constant) const {
+  const Bytes all = constants();
+  const std::less_equal<> before;
+  if (!before(all.data(), constant.data()) ||
+      !before(constant.data() + constant.size(), all.data() + all.size()))
+    return std::nullopt;
+  return ops::ConstantPlace{this_file, static_cast<uint64_t>(constant.data() - all.data())};
+}
+
 std::optional<std::vector<Tensor>> PackedFile::find(const ops::ConstantId& id,
                                                     const ops::PackFormat& format,
                                                     std::span<const ops::PackPart> parts,
@@ -299,6 +377,9 @@ class FileSource final : public ops::PackSource {
   FileSource(std::shared_ptr<const PackedFile> file, bool by_content)
       : file_(std::move(file)), by_content_(by_content) {}
   bool is_by_content() const override { return by_content_; }
+  std::optional<ops::ConstantPlace> place_of(std::span<const std::byte> constant) const override {
+    return file_->place_of(constant);
+  }
   std::optional<std::vector<Tensor>> find(const ops::ConstantId& id, const ops::PackFormat& format,
                                           std::span<const ops::PackPart> parts) const override {
     return file_->find(id, format, parts, by_content_);
@@ -309,11 +390,21 @@ class FileSource final : public ops::PackSource {
   const bool by_content_;
 };
 
-void write_entry(Writer& to, const PackedForm& form, uint64_t& offset) {
-  to.u64(form.id.place ? 1 : 0);
-  const ops::ConstantPlace place = form.id.place.value_or(ops::ConstantPlace());
-  to.u64(place.file);
-  to.u64(place.offset);
+void write_place(Writer& to, const ops::ConstantId& id, const StoredConstants& constants) {
+  if (id.place && id.place->file != this_file) {
+    to.u64(in_model);
+    to.u64(id.place->file);
+    return to.u64(id.place->offset);
+  }
+  const auto stored = constants.find(id.content.value(), id.bytes);
+  to.u64(stored ? in_this_file : nowhere);
+  to.u64(0);
+  to.u64(stored.value_or(0));
+}
+
+void write_entry(Writer& to, const PackedForm& form, const StoredConstants& constants,
+                 uint64_t& offset) {
+  write_place(to, form.id, constants);
   to.u64(form.id.bytes);
   to.hash(form.id.content.value());
   const std::vector<std::byte> format = ops::to_bytes(form.format);
@@ -328,11 +419,27 @@ void write_entry(Writer& to, const PackedForm& form, uint64_t& offset) {
   }
 }
 
-Writer table_of(std::span<const PackedForm> forms, uint64_t data_offset, uint64_t& end) {
+Writer table_of(std::span<const PackedForm> forms, const StoredConstants& constants,
+                uint64_t data_offset, uint64_t& end) {
   Writer table;
-  end = data_offset;
-  for (const PackedForm& form : forms) write_entry(table, form, end);
+  end = data_offset + constants.size();
+  for (const PackedForm& form : forms) write_entry(table, form, constants, end);
   return table;
+}
+
+Writer section_of(std::span<const StoredGraph> graphs) {
+  Writer section;
+  for (const StoredGraph& graph : graphs) {
+    section.text(graph.choice);
+    section.u64(graph.warnings.size());
+    for (const Warning& warning : graph.warnings) {
+      for (const std::string* text :
+           {&warning.rule, &warning.place, &warning.message, &warning.advice})
+        section.text(*text);
+    }
+    section.text(graph.message.text());
+  }
+  return section;
 }
 
 }  // namespace
@@ -344,7 +451,7 @@ std::shared_ptr<const ops::PackSource> source_of(std::shared_ptr<const PackedFil
 }
 
 uint64_t write_packed(const std::string& path, const PackedFor& made_for,
-                      std::span<const PackedForm> forms) {
+                      std::span<const PackedForm> forms, const StoredGraphs& graphs) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
@@ -352,25 +459,33 @@ uint64_t write_packed(const std::string& path, const PackedFor& made_for,
   Header header;
   // Where the data begins does not change the table's size.
   header.table_offset = header_size;
-  header.table_size = table_of(forms, 0, header.file_size).size();
-  header.data_offset = rounded(header_size + header.table_size, page);
-  const Writer table = table_of(forms, header.data_offset, header.file_size);
+  const StoredConstants& constants = graphs.constants;
+  header.table_size = table_of(forms, constants, 0, header.file_size).size();
+  const Writer section = section_of(graphs.graphs);
+  header.graphs_size = section.size();
+  header.graphs = graphs.graphs.size();
+  header.graphs_hash = content_hash(section.made());
+  header.constants_size = constants.size();
+  header.data_offset = rounded(header_size + header.table_size + header.graphs_size, page);
+  const Writer table = table_of(forms, constants, header.data_offset, header.file_size);
   header.entries = forms.size();
   header.table_hash = content_hash(table.made());
   Writer start;
   write_header(start, header, made_for);
   start.bytes(table.made());
+  start.bytes(section.made());
   start.fill(static_cast<size_t>(header.data_offset));
   const std::array<std::byte, part_alignment> zeros{};
   return wire::write_file(path, [&](wire::Sink& sink) {
+    const auto put = [&](const void* data, size_t size) {
+      sink.put(data, size);
+      sink.put(zeros.data(), rounded(size, part_alignment) - size);
+    };
     sink.expect(header.file_size);
     sink.put(start.made().data(), start.size());
+    for (const Bytes& elements : constants.all()) put(elements.data(), elements.size());
     for (const PackedForm& form : forms) {
-      for (const Tensor& part : form.parts) {
-        const size_t size = part.byte_size();
-        sink.put(part.data(), size);
-        sink.put(zeros.data(), rounded(size, part_alignment) - size);
-      }
+      for (const Tensor& part : form.parts) put(part.data(), part.byte_size());
     }
   });
 }

@@ -1,4 +1,4 @@
-// Files of packed weights (docs/packed_models.md has their format).
+// Files of packed weights and optimised graphs (docs/packed_models.md has their format).
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/bytes.h"
 #include "ops/pack_cache.h"
 #include "session/fingerprint.h"
+#include "session/optimized_graph.h"
 
 namespace sardonyx {
 
@@ -53,6 +55,14 @@ class PackedFile {
   size_t form_count() const { return entries_.size(); }
   PackedForm form(size_t i) const;
 
+  // Of these only where they lie has been held against the file (read_graph).
+  std::span<const StoredGraph> graphs() const { return graphs_; }
+  const StoredGraph* find_graph(std::string_view choice) const;
+  // What passes computed for the graphs.
+  Bytes constants() const;
+  // Where one of these constants lies, as ids of forms say it.
+  std::optional<ops::ConstantPlace> place_of(std::span<const std::byte> constant) const;
+
  private:
   struct Part {
     ops::PackPart elements;
@@ -70,6 +80,8 @@ class PackedFile {
   Bytes bytes_;
   PackedFor made_for_;
   std::vector<Entry> entries_;
+  std::vector<StoredGraph> graphs_;
+  uint64_t constants_at_ = 0, constants_size_ = 0;
   std::multimap<ops::ConstantPlace, size_t> by_place_;
   std::multimap<ContentHash, size_t> by_content_;
 };
@@ -80,8 +92,9 @@ std::shared_ptr<const ops::PackSource> source_of(std::shared_ptr<const PackedFil
                                                  const ModelFingerprint& model);
 
 // Writes a file: it appears whole or not at all, whoever else writes to that path. Returns its
-// size. Throws Error (unreadable) with the path and the reason.
+// size. Constants of forms that `graphs` stores are told by where they lie in the file. Throws
+// Error (unreadable) with the path and the reason.
 uint64_t write_packed(const std::string& path, const PackedFor& made_for,
-                      std::span<const PackedForm> forms);
+                      std::span<const PackedForm> forms, const StoredGraphs& graphs = {});
 
 }  // namespace sardonyx

@@ -65,13 +65,27 @@ SessionOptions packing_options(const SessionOptions& options) {
   return made;
 }
 
-// The forms that a session of the model with these options reads.
-std::vector<PackedForm> forms_of(const Model& model, const SessionOptions& options) {
-  model.implementation().packs.identify();
+ModelFiles files_of(const Model::Implementation& model) { return {model.file, model.packs}; }
+
+// What a session of a model makes that a file keeps.
+struct Packed {
+  PackedFor made_for;
+  std::vector<PackedForm> forms;
+  StoredGraphs graphs;
+};
+
+Packed pack(const Model& model, const SessionOptions& options) {
+  const Model::Implementation& from = model.implementation();
+  Packed made{{fingerprint_of(from), packing_target()}, {}, {}};
+  from.packs.identify();
+  if (made.made_for.model.knows_files()) from.graphs.ask();
   const Session session(model, options);
   session.steps();  // makes the plan where the first run would
   ThreadPool pool(options.threads);
-  return packed_forms(model.implementation().packs, pool);
+  made.forms = packed_forms(from.packs, pool);
+  const ModelFiles files = files_of(from);
+  for (const OptimizedGraph& graph : from.graphs.take()) made.graphs.add(graph, files);
+  return made;
 }
 
 std::string describe(const PackedForm& form) {
@@ -86,6 +100,47 @@ std::string difference(const Tensor& found, const Tensor& made, size_t part) {
   if (std::memcmp(a, b, size) == 0) return "";
   const auto at = static_cast<size_t>(std::mismatch(a, a + size, b).first - a);
   return fmt::format("byte {} of part {} is {}, packing gives {}", at, part, a[at], b[at]);
+}
+
+// A graph in a file of its own: the same bytes for the same graph.
+StoredGraphs alone(const StoredGraph& stored, const Bytes& constants, const ModelFiles& files) {
+  StoredGraphs made;
+  made.add({stored.choice, read_graph(stored.message, files, constants), stored.warnings}, files);
+  return made;
+}
+
+Bytes all_of(const StoredConstants& constants) {
+  Bytes made = Bytes::allocate(constants.size());
+  std::byte* at = made.mutable_data();
+  std::fill(at, at + made.size(), std::byte{});
+  for (const Bytes& one : constants.all()) {
+    std::ranges::copy(one.span(),
+                      at + constants.find(content_hash(one.span()), one.size()).value());
+  }
+  return made;
+}
+
+void compare_graphs(const PackedFile& file, const StoredGraphs& wanted, const ModelFiles& files,
+                    PackedComparison& to) {
+  const auto same = [](const Bytes& a, const Bytes& b) {
+    return std::ranges::equal(a.span(), b.span());
+  };
+  const Bytes constants = all_of(wanted.constants);
+  for (const StoredGraph& graph : wanted.graphs) {
+    std::string what = "is not in the file";
+    if (const StoredGraph* stored = file.find_graph(graph.choice)) {
+      const StoredGraphs found = alone(*stored, file.constants(), files);
+      const StoredGraphs made = alone(graph, constants, files);
+      what.clear();
+      if (!std::ranges::equal(found.graphs, made.graphs, same, &StoredGraph::message,
+                              &StoredGraph::message)) {
+        what = "has other nodes than passes make";
+      } else if (!std::ranges::equal(found.constants.all(), made.constants.all(), same)) {
+        what = "has other constants than passes compute";
+      }
+    }
+    if (!what.empty()) to.differences.push_back({"the optimised graph", std::move(what)});
+  }
 }
 
 }  // namespace
@@ -107,17 +162,72 @@ std::shared_ptr<const PackedFile> open_packed(const std::string& path, const Pac
 
 PackedWeights::PackedWeights(const Model::Implementation& model, const SessionOptions& options,
                              SessionLog log)
-    : packs_(model.packs), log_(std::move(log)) {
+    : model_(model),
+      packs_(model.packs),
+      files_(files_of(model)),
+      given_path_(options.packed),
+      log_(std::move(log)) {
   made_for_ = {fingerprint_of(model), packing_target()};
-  if (!options.packed.empty()) add_source(open_packed(options.packed, made_for_));
+  if (!options.packed.empty()) {
+    given_ = open_packed(options.packed, made_for_);
+    add_source(given_);
+  }
   if (options.cache_folder.empty()) return;
   path_ = (fs::path(options.cache_folder) / name_in_cache(model, made_for_)).string();
   take_cached();
+  if (made_for_.model.knows_files()) model.graphs.ask();
   if (file_) {
     add_source(file_);
   } else {
     model.packs.identify();
   }
+}
+
+namespace {
+
+// Throws Error where the file's graph can't be the one that was stored.
+OptimizedGraph graph_of(const PackedFile& file, const StoredGraph& stored, const ModelFiles& files,
+                        std::span<const std::string> inputs, std::span<const std::string> outputs) {
+  OptimizedGraph made{stored.choice, read_graph(stored.message, files, file.constants()),
+                      stored.warnings};
+  const auto have = [](const std::vector<ir::ValueInfo>& values,
+                       std::span<const std::string> names) {
+    return std::ranges::equal(values, names, {}, &ir::ValueInfo::name);
+  };
+  if (!have(made.graph.inputs, inputs) || !have(made.graph.outputs, outputs))
+    fail(ErrorCode::unreadable, "the graph has other inputs or outputs than the model");
+  return made;
+}
+
+}  // namespace
+
+std::optional<OptimizedGraph> PackedWeights::graph(const std::string& choice,
+                                                   std::span<const std::string> inputs,
+                                                   std::span<const std::string> outputs) const {
+  if (!made_for_.model.knows_files()) return std::nullopt;
+  for (const auto& file : {given_, file_}) {
+    if (!file || file->made_for().model.files != made_for_.model.files) continue;
+    const StoredGraph* stored = file->find_graph(choice);
+    if (stored == nullptr) continue;
+    try {
+      OptimizedGraph taken = graph_of(*file, *stored, files_, inputs, outputs);
+      log_.tell({.level = LogLevel::debug,
+                 .place = file == given_ ? given_path_ : path_,
+                 .message = "the optimised graph is taken from the file of packed weights"});
+      return taken;
+    } catch (const Error& error) {
+      if (file == given_)
+        fail_at(given_path_, ErrorCode::unreadable,
+                "its optimised graph can't be used: {}; make it again with `sardonyx pack`",
+                error.what());
+      log_.tell(
+          {.level = LogLevel::info,
+           .place = path_,
+           .message = fmt::format("an optimised graph in the file is of no use: {}", error.what()),
+           .advice = "the model is optimised anew"});
+    }
+  }
+  return std::nullopt;
 }
 
 void PackedWeights::take_cached() {
@@ -182,15 +292,48 @@ std::vector<PackedForm> PackedWeights::with_earlier(std::vector<PackedForm> form
   return forms;
 }
 
+// Those that the file has for other choices are kept up to a number.
+StoredGraphs PackedWeights::with_earlier(const std::vector<OptimizedGraph>& graphs) const {
+  constexpr size_t max_graphs = 8;
+  StoredGraphs made;
+  for (const OptimizedGraph& graph : graphs) made.add(graph, files_);
+  for (const StoredGraph& earlier : file_ ? file_->graphs() : std::span<const StoredGraph>()) {
+    if (made.graphs.size() >= max_graphs) break;
+    if (std::ranges::find(made.graphs, earlier.choice, &StoredGraph::choice) != made.graphs.end())
+      continue;
+    try {
+      made.add({earlier.choice, read_graph(earlier.message, files_, file_->constants()),
+                earlier.warnings},
+               files_);
+    } catch (const Error&) {  // it is of no use to anybody
+    }
+  }
+  return made;
+}
+
+// What is stored next comes on top of what this has written.
+void PackedWeights::take_written() {
+  try {
+    auto file = open_packed(path_, made_for_);
+    if (file->made_for().model.files == made_for_.model.files) file_ = std::move(file);
+  } catch (const Error&) {  // another process has changed it since
+    file_ = nullptr;
+  }
+}
+
 void PackedWeights::store(ThreadPool& pool) {
   const std::lock_guard lock(mutex_);
   if (path_.empty()) return;
   const std::vector<ops::PackCache::Identified> list = packs_.identified();
-  if (std::ranges::all_of(list, [&](const auto& one) { return is_stored(one); })) return;
+  const std::vector<OptimizedGraph> graphs = model_.graphs.take();
+  if (graphs.empty() && std::ranges::all_of(list, [&](const auto& one) { return is_stored(one); }))
+    return;
   try {
     std::error_code problem;
     fs::create_directories(fs::path(path_).parent_path(), problem);
-    const uint64_t bytes = write_packed(path_, made_for_, with_earlier(packed_forms(packs_, pool)));
+    const uint64_t bytes = write_packed(path_, made_for_, with_earlier(packed_forms(packs_, pool)),
+                                        with_earlier(graphs));
+    take_written();
     for (const ops::PackCache::Identified& one : list) stored_.insert(one.pack.get());
     log_.tell({.level = LogLevel::info,
                .place = path_,
@@ -212,21 +355,22 @@ PackedModel pack_model(const Model& model, const std::string& path, const Sessio
   if (!source.empty() && fs::equivalent(path, source, ignored))
     fail_at(path, ErrorCode::bad_input,
             "is the model; its packed weights need a file of their own");
-  const Model packed = apart(model);
-  const std::vector<PackedForm> forms = forms_of(packed, packing);
-  const PackedFor made_for{fingerprint_of(packed.implementation()), packing_target()};
-  return {forms.size(), write_packed(path, made_for, forms)};
+  const Packed made = pack(apart(model), packing);
+  return {made.forms.size(), write_packed(path, made.made_for, made.forms, made.graphs)};
 }
 
 PackedComparison compare_packed(const Model& model, const std::string& path,
                                 const SessionOptions& options) {
   const SessionOptions packing = packing_options(options);
-  const Model packed = apart(model);
-  const auto file = open_packed(path, {fingerprint_of(packed.implementation()), packing_target()});
-  const std::vector<PackedForm> forms = forms_of(packed, packing);
+  const Model apart_from_it = apart(model);
+  const auto file =
+      open_packed(path, {fingerprint_of(apart_from_it.implementation()), packing_target()});
+  const Packed packed = pack(apart_from_it, packing);
   PackedComparison made;
-  made.forms = forms.size();
-  for (const PackedForm& form : forms) {
+  made.forms = packed.forms.size();
+  if (file->made_for().model.files == packed.made_for.model.files)
+    compare_graphs(*file, packed.graphs, files_of(apart_from_it.implementation()), made);
+  for (const PackedForm& form : packed.forms) {
     std::vector<ops::PackPart> parts;
     for (const Tensor& part : form.parts) parts.push_back({part.element_type(), part.size()});
     // Both ways to know a constant must lead to the same bytes.

@@ -1,11 +1,13 @@
-// The files of packed weights that a session takes weights from, and the one it leaves in its
-// cache.
+// The files of packed weights that a session takes weights and graphs from, and the one it leaves
+// in its cache.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,26 +35,40 @@ class PackedWeights {
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
-  // Packs and writes what plans have asked for and the file in the cache has not. What can't be
+  // The graph that a file has for a choice, where it is of the model's files as they are. Its
+  // inputs and outputs must have these names. Throws Error (unreadable) where `packed` has one that
+  // is broken; one in the cache is passed over, and the log told.
+  std::optional<OptimizedGraph> graph(const std::string& choice,
+                                      std::span<const std::string> inputs,
+                                      std::span<const std::string> outputs) const;
+
+  // Packs and writes what plans have asked for and the file in the cache has not, and the graphs
+  // that sessions have made. What can't be
   // written isn't, and not tried again; the log is told.
   void store(ThreadPool& pool);
 
  private:
   bool is_stored(const ops::PackCache::Identified& one) const;
   std::vector<PackedForm> with_earlier(std::vector<PackedForm> forms) const;
+  StoredGraphs with_earlier(const std::vector<OptimizedGraph>& graphs) const;
 
   void add_source(const std::shared_ptr<const PackedFile>& file);
   // Takes the file in the cache, if it is there and of use.
   void take_cached();
+  void take_written();
 
+  const Model::Implementation& model_;
   ops::PackCache& packs_;
+  const ModelFiles files_;
+  const std::string given_path_;             // SessionOptions::packed
+  std::shared_ptr<const PackedFile> given_;  // the file there; may be null
   std::vector<std::shared_ptr<const ops::PackSource>> sources_;
   std::mutex mutex_;
   const SessionLog log_;
   std::string path_;  // of the file in the cache; empty: there is none
   PackedFor made_for_;
-  std::shared_ptr<const PackedFile> file_;  // that was there; may be null
-  std::set<const ops::AnyPack*> stored_;    // since
+  std::shared_ptr<const PackedFile> file_;  // that is there; may be null
+  std::set<const ops::AnyPack*> stored_;    // since the session was made
 };
 
 }  // namespace sardonyx

@@ -125,6 +125,19 @@ struct Session::Implementation {
   SharedChosen choose(const Names& overridden) const;
   Variants::Shared make_variant(const Names& overridden) const;
   Variants::Shared made_variant(const Names& overridden) const;
+  // Names of the inputs and outputs of a variant whose outputs are not all values.
+  std::vector<std::string> input_names(const Names& overridden) const;
+  std::vector<std::string> output_names() const;
+  // Whether graphs may come from a file, and be kept in one.
+  bool shares_graphs() const {
+    return options.initializers.empty() && model->custom.empty() && !options.reference &&
+           !options.all_outputs;
+  }
+  // The optimised graph of a file; false where none has it.
+  bool take_graph(const Names& overridden, Variant& variant) const;
+  // Lowers and optimises. False where there is no one optimised graph: the variant is plain or
+  // sized.
+  bool make_graph(const Names& overridden, Variant& variant) const;
   void pack_now() const;
   // After plans may have been made.
   void store_packed() const;
@@ -215,25 +228,71 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
   }
 }
 
-Variants::Shared Session::Implementation::made_variant(const Names& overridden) const {
-  auto made = std::make_shared<Variant>();
-  made->graph = lowered_graph(*model, options, overridden);
-  for (const ir::ValueInfo& input : made->graph.inputs) made->input_names.push_back(input.name);
-  DeclaredValues declared(*model->runnable().graph, log.warn());
+std::vector<std::string> Session::Implementation::input_names(const Names& overridden) const {
+  std::vector<std::string> names;
+  for (const ir::ValueInfo& input : model->runnable().graph->inputs) {
+    if (!defaults.contains(input.name) || overridden.contains(input.name))
+      names.push_back(input.name);
+  }
+  return names;
+}
+
+std::vector<std::string> Session::Implementation::output_names() const {
+  std::vector<std::string> names;
+  for (const ir::ValueInfo& output : model->runnable().graph->outputs) names.push_back(output.name);
+  for (const std::string& name : options.extra_outputs) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+bool Session::Implementation::take_graph(const Names& overridden, Variant& variant) const {
+  if (!packed || !shares_graphs()) return false;
+  variant.input_names = input_names(overridden);
+  auto stored = packed->graph(to_text(VariantChoice(options, overridden)), variant.input_names,
+                              output_names());
+  if (!stored) return false;
+  if (const auto warn = log.warn()) std::ranges::for_each(stored->warnings, warn);
+  variant.graph = std::move(stored->graph);
+  variant.memory.add(wire::memory_of(variant.graph));
+  return true;
+}
+
+bool Session::Implementation::make_graph(const Names& overridden, Variant& variant) const {
+  ir::Graph& graph = variant.graph;
+  graph = lowered_graph(*model, options, overridden);
+  variant.input_names.clear();
+  for (const ir::ValueInfo& input : graph.inputs) variant.input_names.push_back(input.name);
+  const bool keep = model->graphs.are_wanted() && shares_graphs();
+  std::vector<Warning> warnings;
+  const DeclaredValues::Warn warn = log.warn();
+  const DeclaredValues::Warn warn_and_keep = [&](const Warning& warning) {
+    warnings.push_back(warning);
+    if (warn) warn(warning);
+  };
+  DeclaredValues declared(*model->runnable().graph, keep ? warn_and_keep : warn);
   declared.hold_initializers();
   const auto inferred = declared.observer();
-  made->memory.add(wire::memory_of(made->graph));
+  variant.memory.add(wire::memory_of(graph));
   if (options.reference) {
-    passes::require_sound(made->graph, {.pool = pool.get(), .inferred = inferred});
-    return made;
+    passes::require_sound(graph, {.pool = pool.get(), .inferred = inferred});
+    return false;
   }
   const bool fuse = options.fuse && !options.all_outputs;
-  made->sized = SpecializedPlans::of(
-      made->graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool, inferred);
+  variant.sized = SpecializedPlans::of(
+      graph, {.packs = &model->packs, .fuse = fuse, .exact = options.exact}, *pool, inferred);
   model->packs.release_pages_of_files();
-  if (made->sized) return made;
-  passes::optimize(made->graph, {.pool = pool.get(), .fuse = fuse, .inferred = inferred});
+  if (variant.sized) return false;
+  passes::optimize(graph, {.pool = pool.get(), .fuse = fuse, .inferred = inferred});
   model->packs.release_pages_of_files();
+  if (keep)
+    model->graphs.add({to_text(VariantChoice(options, overridden)), graph, std::move(warnings)});
+  return true;
+}
+
+Variants::Shared Session::Implementation::made_variant(const Names& overridden) const {
+  auto made = std::make_shared<Variant>();
+  if (!take_graph(overridden, *made) && !make_graph(overridden, *made)) return made;
   const run::PlanServices services{&model->packs, options.exact};
   made->plan = std::make_shared<const run::Plan>(
       std::move(made->graph), std::span<const ops::ValueFacts>(),

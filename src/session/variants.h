@@ -38,6 +38,9 @@ struct VariantChoice {
   auto operator<=>(const VariantChoice&) const = default;
 };
 
+// Equal for equal choices alone.
+std::string to_text(const VariantChoice& choice);
+
 struct Variant {
   MemoryCharge memory;                      // of the graph
   ir::Graph graph;                          // lowered; what a plain run walks

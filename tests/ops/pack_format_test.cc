@@ -136,6 +136,7 @@ class OneSource : public PackSource {
  public:
   explicit OneSource(bool by_content) : by_content_(by_content) {}
   bool is_by_content() const override { return by_content_; }
+  std::optional<ConstantPlace> place_of(std::span<const std::byte>) const override { return {}; }
   std::optional<std::vector<Tensor>> find(const ConstantId& id, const PackFormat& format,
                                           std::span<const PackPart> parts) const override {
     asked.push_back(id);
@@ -148,11 +149,15 @@ class OneSource : public PackSource {
   bool by_content_;
 };
 
+Bytes bytes_of(const Tensor& tensor) {
+  return {tensor.owner(), static_cast<const std::byte*>(tensor.data()), tensor.byte_size()};
+}
+
 TEST(PackCache, TakesFormsFromASourceAndCountsNothingForThem) {
   ThreadPool pool(1);
   PackCache cache;
   const Tensor constant = Tensor::of<float>({1, 2, 3}, {3});
-  cache.add_file({static_cast<const std::byte*>(constant.data()), constant.byte_size()}, {5, 100});
+  cache.add_file(bytes_of(constant), {5, 100});
   const auto source = std::make_shared<OneSource>(false);
   cache.add_source(source);
   const auto make = [](ThreadPool&) { return Tensor::of<uint8_t>({1}, {1}); };
@@ -184,7 +189,7 @@ TEST(PackCache, TakesFormsFromASourceAndCountsNothingForThem) {
 TEST(PackCache, TellsByContentWhereASourceNeedsIt) {
   PackCache cache;
   const Tensor constant = Tensor::of<float>({1, 2, 3}, {3});
-  cache.add_file({static_cast<const std::byte*>(constant.data()), constant.byte_size()}, {0, 8});
+  cache.add_file(bytes_of(constant), {0, 8});
   const auto source = std::make_shared<OneSource>(true);
   cache.add_source(source);
   cache.get<Tensor>(constant, example(), {{ElementType::uint8, 1}},
