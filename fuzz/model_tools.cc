@@ -245,16 +245,6 @@ void try_files(const ir::Model& model, Random& random) {
 
 }  // namespace
 
-std::string any_value(const ir::Graph& graph, Random& random) {
-  std::vector<std::string> names{""};
-  for (const ir::ValueInfo& input : graph.inputs) names.push_back(input.name);
-  for (const ir::TensorProto& tensor : graph.initializers) names.push_back(tensor.name);
-  for (const ir::Node& node : graph.nodes) {
-    names.insert(names.end(), node.outputs.begin(), node.outputs.end());
-  }
-  return names[below(random, names.size())];
-}
-
 void try_tools(const ir::Model& model, Random& random) {
   try_text(model);
   try_named(model);

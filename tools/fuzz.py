@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 TARGETS = ("wire", "window", "wire_formats", "text", "check", "infer", "run", "named_forms", "operator_set",
            "external_data", "operators", "models", "capi", "capi_models", "values", "deep",
-           "training", "packed_file", "checkpoint")
-DRAWING = ("operators", "capi", "capi_models", "deep", "training")  # they draw what they test from random bytes
+           "training", "packed_file", "checkpoint", "optimized_graphs")
+DRAWING = ("operators", "capi", "capi_models", "deep", "training", "optimized_graphs")  # they draw what they test from random bytes
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
 MADE_SEEDS = ("named_forms", "operator_set", "external_data", "packed_file")
@@ -61,8 +61,9 @@ def make_seeds(target: str) -> None:
             subprocess.run([program, "pack", file, "-o", made], capture_output=True)
             if made.exists():  # with the sizes and checksums that the target makes itself, too
                 data = made.read_bytes()
-                size, count = (int.from_bytes(data[at:at + 8], "little") for at in (32, 40))
-                (folder / f"{number}.table").write_bytes(bytes([count % 8, 3]) + data[256:256 + size])
+                size, count, more, graphs = (int.from_bytes(data[at:at + 8], "little") for at in (32, 40, 160, 168))
+                counts = bytes([count % 8, 3, graphs % 4]) + size.to_bytes(2, "little")
+                (folder / f"{number}.table").write_bytes(counts + data[256:256 + size + more])
         elif target == "named_forms":
             ending = ("json", "textproto")[number % 2]
             subprocess.run([program, "convert", file, folder / f"{number}.{ending}"], capture_output=True)

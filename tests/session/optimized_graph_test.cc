@@ -347,9 +347,8 @@ TEST_F(OptimizedGraphs, ThatBreakARuleAreRefused) {
     }
   };
   refused("there is no graph", [](ir::Model& m) { m.graph.reset(); });
-  refused("other inputs or outputs", [](ir::Model& m) {
-    std::swap(m.graph->inputs[0], m.graph->inputs[1]);
-  });
+  refused("other inputs or outputs",
+          [](ir::Model& m) { std::swap(m.graph->inputs[0], m.graph->inputs[1]); });
   refused("other inputs or outputs", [](ir::Model& m) { m.graph->outputs.pop_back(); });
   refused("no node output", [](ir::Model& m) { m.graph->nodes.clear(); });
   refused("internal operator", [](ir::Model& m) {
