@@ -77,8 +77,10 @@ int PackCommand::compare(const Model& model) const {
       text += fmt::format("{}: {}\n", differences[i].form, differences[i].what);
     if (differences.size() > shown_differences)
       text += fmt::format("and {} more\n", differences.size() - shown_differences);
-    text += fmt::format("{}: {} of {} packed weights are what packing gives\n", printable(output),
-                        comparison.forms - differences.size(), comparison.forms);
+    text += fmt::format("{}: {} packed weights and the optimised graph compared, {}\n",
+                        printable(output), comparison.forms,
+                        differences.empty() ? "all as packing gives them"
+                                            : fmt::format("{} differ", differences.size()));
     emit(text);
   }
   return differences.empty() ? ok : findings;
@@ -98,7 +100,9 @@ int PackCommand::run() const {
 void add_pack(const Options& app, Action& action) {
   auto command = std::make_shared<PackCommand>();
   const Options pack = app.add_command(
-      "pack", "Write a model's weights as this processor's kernels read them, for --packed");
+      "pack",
+      "Write a model's weights as this processor's kernels read them, and its optimised graph, for "
+      "--packed");
   add_loading_options(pack, command->loading);
   for (const char* name : {"--prepack", "--reference", "--packed", "--cache-folder"})
     pack.remove_option(name);

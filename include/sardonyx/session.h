@@ -114,17 +114,18 @@ struct SessionOptions {
   // many as there are of these. Error (bad_input) for a number that the process may not use, and
   // together with `shared_threads`. Empty: all that the process may use.
   std::vector<int> processors = {};
-  // A file of packed weights (sardonyx/packing.h) that the session takes its weights from. Error:
-  // (unreadable) where it is no sound one, (bad_input) where it is for another model, another
-  // version of the library or another processor; what it lacks is packed as without it. If the
-  // model's files are not those it was made of, though the model is the same, weights are compared
-  // by a hash of their content, which takes a pass over them. Empty: none.
+  // A file of packed weights (sardonyx/packing.h) that the session takes its weights from, and its
+  // optimised graph where the file has that of these options and the model's files as they are.
+  // Error: (unreadable) where it is no sound one, (bad_input) where it is for another model,
+  // another version of the library or another processor; what it lacks is packed as without it. If
+  // the model's files are not those it was made of, though the model is the same, weights are
+  // compared by a hash of their content, which takes a pass over them. Empty: none.
   std::string packed = {};
-  // A folder for files of packed weights. The session takes its weights from the one of its model;
-  // where that is missing, stale or unsound, or lacks some, the constructor packs all weights (or
-  // what makes a plan does, see `prepack`) and writes it anew. What can't be written isn't; made
-  // with its parents if it is missing. Whoever may write there decides what sessions compute.
-  // Empty: none.
+  // A folder for files of packed weights. The session takes weights and graph from that of its
+  // model; where that is missing, stale or unsound, or lacks some, the constructor packs all
+  // weights (or what makes a plan does, see `prepack`) and writes it anew. What can't be written
+  // isn't; made with its parents if it is missing. Whoever may write there decides what sessions
+  // compute. Empty: none.
   std::string cache_folder = {};
   // Memory for the outputs of the session's runs (sardonyx/allocator.h). Null: the library's own.
   std::shared_ptr<Allocator> output_allocator = nullptr;

@@ -240,8 +240,9 @@ void rotary_embedding_down(DowngradeContext& ctx) {
   if (interleaved) {
     first = slice(value, 0, all, 2), second = slice(value, 1, all, 2);
   } else {
-    const ops::Dims& table = *ctx.type(cosines)->shape;
-    const auto half = table.back().value();
+    const ops::ValueType* table = ctx.type(cosines);
+    const bool is_ranked = table != nullptr && table->shape && !table->shape->empty();
+    const auto half = is_ranked ? table->shape->back().value() : std::nullopt;
     if (!half) cannot("the sizes of its tables must be known");
     first = slice(value, 0, *half, 1), second = slice(value, *half, all, 1);
   }

@@ -52,7 +52,7 @@ def test_what_it_says(sardonyx, tmp_path):
     report = parse_json(sardonyx("pack", MODEL, "-o", path, "--json"))
     assert report["bytes"] == path.stat().st_size and report["forms"] > 0
     said = sardonyx("pack", MODEL, "-o", path, "--verify").stdout
-    assert said == f"{path}: {report['forms']} of {report['forms']} packed weights are what packing gives\n"
+    assert said == f"{path}: {report['forms']} packed weights and the optimised graph compared, all as packing gives them\n"
 
 
 def test_verify_finds_a_changed_byte(sardonyx, tmp_path, packed):

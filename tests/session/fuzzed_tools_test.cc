@@ -6,7 +6,9 @@
 
 #include "sardonyx/info.h"
 #include "sardonyx/session.h"
+#include "session/convert.h"
 #include "session/diff.h"
+#include "session/model.h"
 #include "wire/text_parse.h"
 #include "wire/write.h"
 
@@ -37,6 +39,24 @@ TEST(FuzzedTools, MemoryOfAModelWhoseBodiesCaptureValues) {
   const ModelInfo info = model_info(path);
   ASSERT_TRUE(info.cost);
   EXPECT_GE(info.cost->value_bytes, 8000);
+}
+
+// Nothing says what rank the tables have.
+TEST(FuzzedTools, DowngradesOfRotaryEmbeddingWhoseTablesHaveNoRank) {
+  const Model model = Model::from_text(
+      "<ir_version: 11, opset_import: [\"\" : 23]> g (float[1, 2, 3, 4] x, float cos, float sin) "
+      "=> "
+      "(y) { y = RotaryEmbedding(x, cos, sin) }");
+  ir::Model open = model.implementation().model;
+  for (size_t i = 1; i < 3; ++i) open.graph->inputs[i].type->shape.reset();
+  try {
+    convert(ModelMaker::derive(model, open), {.opset = 20});
+    ADD_FAILURE() << "it was carried down";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the sizes of its tables must be known"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -167,6 +167,23 @@ TEST(Refusals, ReshapeCopiesASizeForAComputedZero) {
     EXPECT_FALSE(outcome_of(model, copied, plain).output) << "plain: " << plain;
 }
 
+TEST(Refusals, ReshapeLeavesNoElementsBesideASizeOfZero) {
+  const std::string graph =
+      "g (float[a, b] x, float[n] z) => (y) { open = Constant<value_ints = [-1]>() size = Shape(z) "
+      "shape = Concat<axis = 0>(open, size) y = Reshape(x, shape) }";
+  const auto inputs = [](Shape x, int64_t n) {
+    return std::vector<NamedValue>{{"x", zeros(ElementType::float32, std::move(x))},
+                                   {"z", zeros(ElementType::float32, {n})}};
+  };
+  EXPECT_EQ(expect_shape(20, graph, inputs({4, 3}, 2)), (Shape{6, 2}));
+  EXPECT_EQ(expect_shape(20, graph, inputs({3, 0}, 2)), (Shape{0, 2}));
+  const Model model = model_of(20, graph);
+  for (const bool plain : {false, true}) {
+    EXPECT_FALSE(outcome_of(model, inputs({3, 1}, 2), plain).output) << "plain: " << plain;
+    EXPECT_TRUE(outcome_of(model, inputs({3, 0}, 0), plain).output) << "plain: " << plain;
+  }
+}
+
 TEST(Refusals, MasksOfAttentionWhoseSizesAreOpen) {
   const std::string graph =
       "g (float[a, b] m) => (y) <float[1, 1, 3, 2] x = {1, 2, 3, 4, 5, 6}> "

@@ -155,9 +155,12 @@ void branchwise_norm(UpgradeContext& ctx) {
   std::string y = root_mean_square(body, x, one, ctx.old().attr_float("epsilon", 1e-5f));
   if (body.has(1)) {
     // One row of features for all branches, or one for each.
-    const std::string rows =
-        body.op("Concat", {body.ints({-1}), last_size(body, x)}, {int_attribute("axis", 0)});
-    y = body.op("Mul", {y, body.op("Reshape", {wide(body, 1), rows})});
+    const std::string features = last_size(body, x);
+    const std::string size = body.op("Reshape", {body.op("Size", {body.input(1)}), body.ints({1})});
+    const std::string rows = body.op("Div", {size, body.op("Max", {features, body.ints({1})})});
+    const std::string sizes = body.op("Concat", {rows, features}, {int_attribute("axis", 0)});
+    y = body.op("Mul",
+                {y, body.op("Reshape", {wide(body, 1), sizes}, {int_attribute("allowzero", 1)})});
   }
   give_narrow(body, 0, like_shape(body, y, 0), 0);
 }

@@ -51,7 +51,8 @@ Dim inferred_size(InferContext& ctx, Dims in, const Dims& known) {
              rest.to_string());
   }
   if (const auto quotient = exact_div(rest, divisor)) return *quotient;
-  const Dim size = floor_div(rest, divisor);
+  // Beside a size of 0 only an input without elements fits.
+  const Dim size = floor_div(rest, max(divisor, 1));
   ctx.require_equal(size * divisor, rest,
                     "the input's elements must fill the asked shape without rest");
   return size;

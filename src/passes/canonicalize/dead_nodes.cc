@@ -12,11 +12,18 @@
 namespace sardonyx::passes {
 namespace {
 
-bool ends_in_list(const ir::Node& node) {
-  const schema::Signature* signature =
-      node.custom ? ops::custom_signature(node) : schema::newest(node.domain, node.op_type);
+const schema::Signature* signature_of(const ir::Node& node) {
+  return node.custom ? ops::custom_signature(node) : schema::newest(node.domain, node.op_type);
+}
+
+bool ends_in_list(const schema::Signature* signature) {
   return signature != nullptr && !signature->outputs.empty() &&
          signature->outputs.back().option == schema::FormalOption::variadic;
+}
+
+bool must_have(const schema::Signature* signature, size_t output) {
+  return signature != nullptr && output < signature->outputs.size() &&
+         signature->outputs[output].option == schema::FormalOption::single;
 }
 
 }  // namespace
@@ -30,12 +37,13 @@ bool remove_dead_nodes(ir::Graph& graph) {
         std::any_of(node->outputs.begin(), node->outputs.end(),
                     [&](const std::string& name) { return !name.empty() && used.contains(name); });
     if (!needed) continue;
-    for (std::string& name : node->outputs) {
-      if (!used.contains(name) && &name != &node->outputs.front())
-        name.clear();  // optional outputs nobody reads
+    const schema::Signature* signature = signature_of(*node);
+    for (size_t i = 1; i < node->outputs.size(); ++i) {
+      std::string& name = node->outputs[i];
+      if (!used.contains(name) && !must_have(signature, i)) name.clear();
     }
     // How many a list of outputs has may mean something: Split shares out by it.
-    while (!ends_in_list(*node) && node->outputs.size() > 1 && node->outputs.back().empty())
+    while (!ends_in_list(signature) && node->outputs.size() > 1 && node->outputs.back().empty())
       node->outputs.pop_back();
     for_each_read(*node, [&](const std::string& name) { used.insert(name); });
     kept.push_back(std::move(*node));
