@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "choices.h"
 #include "wire/tensor.h"
 #include "wire/write.h"
 
@@ -147,55 +145,9 @@ constexpr std::string_view words[] = {"",
                                       "silu",
                                       "swish"};
 
-class Choices {
+class WordChoices : public Choices {
  public:
-  Choices(const uint8_t* data, size_t size) : data_(data), size_(size) {}
-
-  uint8_t byte() { return at_ < size_ ? data_[at_++] : 0; }
-  // Below n; two bytes where one does not reach.
-  size_t below(size_t n) {
-    if (n <= 1) return 0;
-    const size_t number = n > 200 ? byte() * size_t{256} + byte() : byte();
-    return number % n;
-  }
-  bool one_in(size_t n) { return below(n) == n - 1; }  // false once the bytes are spent
-  uint64_t bits() {
-    uint64_t all = 0;
-    for (int i = 0; i < 8; ++i) all = all << 8 | byte();
-    return all;
-  }
-  int64_t integer() {
-    constexpr int64_t limits[] = {INT64_MAX, INT64_MIN,  INT64_MAX - 1, INT32_MAX,
-                                  INT32_MIN, 1LL << 32,  1LL << 62,     -(1LL << 62),
-                                  255,       256,        65536,         1LL << 40,
-                                  -128,      2147483648, 1000003,       -INT64_MAX};
-    switch (below(16)) {
-      case 15: return limits[below(std::size(limits))];
-      case 14: return static_cast<int64_t>(bits());
-      case 13: return -static_cast<int64_t>(below(6));
-      case 12: return static_cast<int64_t>(below(64));
-      default: return static_cast<int64_t>(below(4));
-    }
-  }
-  double real() {
-    constexpr double limits[] = {std::numeric_limits<double>::quiet_NaN(),
-                                 std::numeric_limits<double>::infinity(),
-                                 -std::numeric_limits<double>::infinity(),
-                                 -0.0,
-                                 3e38,
-                                 -1e300,
-                                 1e-40,
-                                 65504,
-                                 2147483648.0,
-                                 -9.3e18,
-                                 1.9e19,
-                                 0.5};
-    switch (below(8)) {
-      case 7: return limits[below(std::size(limits))];
-      case 6: return static_cast<double>(integer());
-      default: return (static_cast<int>(byte()) - 128) / 32.0;
-    }
-  }
+  using Choices::Choices;
   std::string word() {
     if (one_in(12)) {
       std::string random(below(9), ' ');
@@ -204,14 +156,7 @@ class Choices {
     }
     return std::string(words[below(std::size(words))]);
   }
-
- private:
-  const uint8_t* data_;
-  size_t size_, at_ = 0;
 };
-
-// How the elements of one tensor are drawn.
-enum class Style { counted, signed_small, reals, anything, ones, indices };
 
 class Drawing {
  public:
@@ -233,7 +178,7 @@ class Drawing {
   TypeId draw_type(const schema::Formal& formal, bool apart);
   size_t count_of(std::span<const schema::Formal> formals, int32_t least, int32_t most);
 
-  Choices choices_;
+  WordChoices choices_;
   SingleNode made_;
   ir::Node node_;
   ir::Graph graph_;
@@ -267,71 +212,13 @@ Shape Drawing::draw_shape() {
   return shape;
 }
 
-void put(ElementType type, void* data, int64_t i, Choices& choices, double real, int64_t integer) {
-  const auto store = [&](auto number) {
-    std::memcpy(static_cast<std::byte*>(data) + static_cast<size_t>(i) * sizeof number, &number,
-                sizeof number);
-  };
-  constexpr uint16_t halves[] = {0x3c00, 0,      0xbc00, 0x4000, 0x3800,
-                                 0x7c00, 0x7e00, 0x8000, 0x7bff, 1};
-  switch (type) {
-    case ElementType::float32: return store(static_cast<float>(real));
-    case ElementType::float64: return store(real);
-    case ElementType::complex64: store(std::array{static_cast<float>(real), 0.5f}); return;
-    case ElementType::complex128: store(std::array{real, 0.5}); return;
-    case ElementType::float16: return store(halves[choices.below(std::size(halves))]);
-    case ElementType::bfloat16: {
-      const auto number = static_cast<float>(real);
-      uint32_t bits;
-      std::memcpy(&bits, &number, sizeof bits);
-      return store(static_cast<uint16_t>(bits >> 16));
-    }
-    case ElementType::boolean: return store(static_cast<uint8_t>(integer & 1));
-    case ElementType::int64:
-    case ElementType::uint64: return store(integer);
-    case ElementType::int32:
-    case ElementType::uint32: return store(static_cast<int32_t>(integer));
-    case ElementType::int16:
-    case ElementType::uint16: return store(static_cast<int16_t>(integer));
-    default: return;
-  }
-}
-
 Tensor Drawing::draw_tensor(ElementType type, Shape shape, Style style) {
   Tensor tensor(type, std::move(shape));
-  if (type == ElementType::string) {
-    for (std::string& word : tensor.mutable_elements<std::string>()) word = choices_.word();
+  if (type != ElementType::string) {
+    draw_elements(choices_, style, tensor);
     return tensor;
   }
-  const bool bytes = bit_width(type) <= 8 && type != ElementType::boolean;
-  if (bytes) {
-    auto* data = static_cast<uint8_t*>(tensor.mutable_data());
-    for (size_t i = 0; i < tensor.byte_size(); ++i)
-      data[i] = style == Style::ones      ? 1
-                : style == Style::indices ? choices_.byte() & 3
-                                          : choices_.byte();
-    return tensor;
-  }
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    double real = 1;
-    int64_t integer = 1;
-    switch (style) {
-      case Style::ones: break;
-      case Style::counted: real = static_cast<double>(integer = i); break;
-      case Style::indices:
-        real = static_cast<double>(integer = static_cast<int64_t>(choices_.below(3)));
-        break;
-      case Style::signed_small:
-        real = static_cast<double>(integer = static_cast<int64_t>(choices_.below(7)) - 3);
-        break;
-      case Style::reals:
-        real = (static_cast<int>(choices_.byte()) - 128) / 48.0;
-        integer = static_cast<int64_t>(choices_.below(8));
-        break;
-      case Style::anything: real = choices_.real(), integer = choices_.integer(); break;
-    }
-    put(type, tensor.mutable_data(), i, choices_, real, integer);
-  }
+  for (std::string& word : tensor.mutable_elements<std::string>()) word = choices_.word();
   return tensor;
 }
 

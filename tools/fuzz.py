@@ -16,9 +16,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 TARGETS = ("wire", "window", "wire_formats", "text", "check", "infer", "run", "named_forms", "operator_set",
-           "external_data", "operators", "models", "capi", "capi_models", "values", "deep",
+           "external_data", "operators", "internal_operators", "models", "capi", "capi_models", "values", "deep",
            "training", "packed_file", "checkpoint", "optimized_graphs")
-DRAWING = ("operators", "capi", "capi_models", "deep", "training", "optimized_graphs")  # they draw what they test from random bytes
+# They draw what they test from random bytes.
+DRAWING = ("operators", "internal_operators", "capi", "capi_models", "deep", "training", "optimized_graphs")
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
 MADE_SEEDS = ("named_forms", "operator_set", "external_data", "packed_file")

@@ -239,6 +239,25 @@ bool can_shuffle_output(const ConvParams& shape) {
   return shape.nhwc && choose_conv(interleaved).path == ConvPath::interleaved_nhwc;
 }
 
+bool has_weights(const ConvParams& shape) {
+  const ConvGeometry g(shape);
+  return g.group_out > 0 && g.terms > 0;
+}
+
+bool takes_shuffles(const ConvParams& shape) {
+  if (shape.shuffle == 1 && !shape.shuffles_output) return true;
+  if (!shape.nhwc || shape.nchw_input || shape.shuffle < 1 ||
+      shape.in_channels % shape.shuffle != 0)
+    return false;
+  for (size_t i = 0; i < static_cast<size_t>(shape.rank); ++i) {
+    if (shape.kernel[i] != 1 || shape.stride[i] != 1 || shape.pad_begin[i] != 0 ||
+        shape.in[i] != shape.out[i])
+      return false;
+  }
+  const ConvPath path = choose_conv(shape).path;
+  return path == (shape.shuffles_output ? ConvPath::interleaved_nhwc : ConvPath::lines_nhwc);
+}
+
 bool gives_means(const ConvParams& shape) {
   return shape.nhwc && choose_conv(shape).path == ConvPath::depthwise_nhwc;
 }

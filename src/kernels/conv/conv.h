@@ -78,6 +78,10 @@ struct ConvExtras {
 // Whether the shape's path (which must be final) can be given factors, or asked for means.
 bool takes_input_factors(const ConvParams& shape);
 bool gives_means(const ConvParams& shape);
+// Whether there is anything to multiply with, without which there is no path with channels last.
+bool has_weights(const ConvParams& shape);
+// Whether the path brings channels to where `shuffle` and `shuffles_output` say.
+bool takes_shuffles(const ConvParams& shape);
 // Whether its kernel can read an image with channels first (`nchw_input` itself does not count).
 bool takes_nchw_input(const ConvParams& shape);
 // Whether it can interleave its output channels (`shuffles_output` itself does not count).

@@ -191,6 +191,22 @@ class ChainWorker {
 
 }  // namespace
 
+bool is_sound(const FusedConvChain& chain) {
+  const int behind = chain.count - 1 - chain.depthwise;
+  if (chain.depthwise < 0 || chain.depthwise > 1 || behind < 0 || behind > 1) return false;
+  for (const ConvParams& s : chain.shapes()) {
+    if (s.rank != 2 || !s.nhwc || s.nchw_input || s.winograd != 0 || !has_weights(s) ||
+        !takes_shuffles(s))
+      return false;
+    for (size_t i = 0; i < 2; ++i)
+      if (s.pad_begin[i] < 0 || s.pad_end[i] < 0) return false;
+  }
+  if (choose_conv(chain.parts[chain.depthwise]).path != ConvPath::depthwise_nhwc) return false;
+  if (behind == 0) return true;
+  const ConvPath last = choose_conv(chain.parts[chain.count - 1]).path;
+  return last == ConvPath::pointwise_nhwc || last == ConvPath::interleaved_nhwc;
+}
+
 ChainCut cut_chain(const FusedConvChain& chain) {
   const ConvParams& middle = chain.parts[chain.depthwise];
   ChainCut cut;

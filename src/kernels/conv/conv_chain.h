@@ -22,6 +22,9 @@ struct FusedConvChain {
   std::span<const ConvParams> shapes() const { return {parts, static_cast<size_t>(count)}; }
 };
 
+// Whether the convolutions are such, their sizes being those of one image after the other.
+bool is_sound(const FusedConvChain& chain);
+
 struct ChainPart {
   const void* packed = nullptr;  // as pack_conv_weights makes it
   Epilogue epilogue;

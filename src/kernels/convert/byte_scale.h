@@ -13,6 +13,12 @@ struct ByteScale {
   int32_t zero = 0;
 };
 
+// Whether it is of bytes, and the zero point one of them.
+constexpr bool is_sound(const ByteScale& how) {
+  if (how.type == ElementType::int8) return how.zero >= INT8_MIN && how.zero <= INT8_MAX;
+  return how.type == ElementType::uint8 && how.zero >= 0 && how.zero <= UINT8_MAX;
+}
+
 // Sums of bytes that are bytes again: `first` and `second` turned to float32, added, perhaps raised
 // to 0, and rounded by `y`. Bytes of `second` and of `y` are of one type.
 struct ByteSum {

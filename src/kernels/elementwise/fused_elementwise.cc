@@ -185,6 +185,64 @@ ElementwiseRun chain_from(const ElementwiseProgram& program, size_t first) {
   return run;
 }
 
+// Which inputs and tiles the steps so far have read or written, a bit for each.
+struct Touched {
+  uint32_t written = 0;             // tiles
+  uint32_t bytes = 0, numbers = 0;  // inputs, by what they were read as
+};
+
+bool is_place(const ElementwiseOperand& operand, int count) {
+  return operand.index >= 0 && operand.index < count;
+}
+
+bool can_read(const ElementwiseOperand& operand, const ElementwiseProgram& program,
+              Touched& touched) {
+  switch (operand.kind) {
+    case Kind::input:
+      if (!is_place(operand, static_cast<int>(program.extents.size()))) return false;
+      touched.numbers |= 1u << operand.index;
+      return true;
+    case Kind::tile:
+      return is_place(operand, ElementwiseProgram::max_tiles) &&
+             (touched.written >> operand.index & 1) != 0;
+    case Kind::output: return false;
+  }
+  return false;
+}
+
+bool can_read_bytes(const ElementwiseStep& step, const ElementwiseProgram& program,
+                    Touched& touched) {
+  if (step.a.kind != Kind::input || !is_sound(step.bytes) ||
+      !is_place(step.a, static_cast<int>(program.extents.size())) ||
+      program.extents[static_cast<size_t>(step.a.index)] != ElementwiseExtent::whole)
+    return false;
+  touched.bytes |= 1u << step.a.index;
+  return true;
+}
+
+bool can_run(const ElementwiseStep& step, const ElementwiseProgram& program, bool is_last,
+             Touched& touched) {
+  bool reads = false;
+  switch (step.kind) {
+    case ElementwiseStep::Kind::unary:
+      reads = can_read(step.a, program, touched) && !is_single(step.a, program);
+      break;
+    case ElementwiseStep::Kind::binary:
+      reads = can_read(step.a, program, touched) && can_read(step.b, program, touched) &&
+              !(is_single(step.a, program) && is_single(step.b, program));
+      break;
+    case ElementwiseStep::Kind::from_bytes: reads = can_read_bytes(step, program, touched); break;
+    case ElementwiseStep::Kind::to_bytes:
+      reads = is_last && is_sound(step.bytes) && can_read(step.a, program, touched) &&
+              !is_single(step.a, program);
+      break;
+  }
+  if (!reads || is_last) return reads && step.to.kind == Kind::output;
+  if (step.to.kind != Kind::tile || !is_place(step.to, ElementwiseProgram::max_tiles)) return false;
+  touched.written |= 1u << step.to.index;
+  return true;
+}
+
 size_t steps_of(const ElementwiseRun& run) {
   if (run.links.empty()) return 1;
   return static_cast<size_t>(std::ranges::count_if(run.links, [](const ElementwiseLink& one) {
@@ -193,6 +251,17 @@ size_t steps_of(const ElementwiseRun& run) {
 }
 
 }  // namespace
+
+bool is_sound(const ElementwiseProgram& program) {
+  if (program.steps.empty() || program.extents.size() > ElementwiseProgram::max_inputs ||
+      std::ranges::count(program.extents, ElementwiseExtent::whole) == 0)
+    return false;
+  Touched touched;
+  for (const ElementwiseStep& step : program.steps) {
+    if (!can_run(step, program, &step == &program.steps.back(), touched)) return false;
+  }
+  return (touched.bytes & touched.numbers) == 0;
+}
 
 bool bind_fused_elementwise(ElementwiseProgram& program) {
   bool all = true;

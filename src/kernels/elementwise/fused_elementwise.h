@@ -68,8 +68,12 @@ struct ElementwiseProgram {
   std::vector<ElementwiseRun> runs;        // made by bind_fused_elementwise
 };
 
-// Finds the kernels of all steps, and what goes together in chains; false where one has no form
-// that works tile by tile.
+// Whether its steps are such: operands are there, tiles are written before they are read, bytes
+// are read and written as said, and an input has the output's shape.
+bool is_sound(const ElementwiseProgram& program);
+
+// Of a sound program. Finds the kernels of all steps, and what goes together in chains; false where
+// one has no form that works tile by tile.
 bool bind_fused_elementwise(ElementwiseProgram& program);
 
 // Whether input i is of bytes, and whether the output is.

@@ -535,7 +535,7 @@ void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, u
                       for (int64_t i = begin; i < end; ++i) {
                         const auto* from = static_cast<const uint8_t*>(a) + i * k;
                         uint8_t* to = out + i * width;
-                        if (mask == 0) {
+                        if (mask == 0 && k > 0) {
                           std::memcpy(to, from, static_cast<size_t>(k));
                         } else {
                           for (int64_t t = 0; t < k; ++t)

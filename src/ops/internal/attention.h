@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/internal/fields.h"
+#include "ops/internal/takes.h"
 
 namespace sardonyx::ops::internal {
 
@@ -15,6 +16,9 @@ struct Attention {
   static constexpr std::array inputs = {"Q"sv,          "K"sv,           "V"sv,
                                         "attn_mask?"sv, "past_key?"sv,   "past_value?"sv,
                                         "lengths?"sv,   "second_mask?"sv};
+  static constexpr std::array takes = {Takes::floats,         Takes::first,  Takes::first,
+                                       Takes::first_or_truth, Takes::first,  Takes::first,
+                                       Takes::int64,          Takes::float32};
   static constexpr std::array outputs = {"Y"sv};
   enum Input {
     q,

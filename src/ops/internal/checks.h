@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/internal/fields.h"
+#include "ops/internal/takes.h"
 
 namespace sardonyx::ops::internal {
 
@@ -12,6 +13,7 @@ using namespace std::string_view_literals;
 struct InRange {
   static constexpr std::string_view name = "InRange";
   static constexpr std::array inputs = {"X"sv, "high"sv};
+  static constexpr std::array takes = {Takes::int32_or_64, Takes::int64};
   static constexpr std::array outputs = {"Y"sv};
   enum Input { x, high };
 
@@ -30,6 +32,7 @@ struct InRange {
 struct SumLike {
   static constexpr std::string_view name = "SumLike";
   static constexpr std::array inputs = {"X"sv, "like"sv};
+  static constexpr std::array takes = {Takes::anything, Takes::first};
   static constexpr std::array outputs = {"Y"sv};
   enum Input { x, like };
 

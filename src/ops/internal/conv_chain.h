@@ -3,6 +3,7 @@
 
 #include "ir/dim.h"
 #include "ops/internal/activation.h"
+#include "ops/internal/takes.h"
 #include "ops/internal/window_fields.h"
 
 namespace sardonyx::ops::internal {
@@ -15,6 +16,7 @@ struct FusedConvChain {
   static constexpr std::string_view name = "FusedConvChain";
   // Of each part: weights, bias?, factors of the weights?; behind them a residual of Y's shape?.
   static constexpr std::array inputs = {"X"sv, "parts..."sv};
+  static constexpr std::array takes = {Takes::float32};
   static constexpr std::array outputs = {"Y"sv, "means?"sv};
   enum Input { x };
   enum Output {

@@ -194,8 +194,8 @@ ElementwiseProgram FusedElementwise::program() const {
 
 ElementwiseProgram elementwise_program(const NodeView& node) {
   ElementwiseProgram program = from_node<FusedElementwise>(node.node()).program();
-  if (program.steps.empty() || !kernels::bind_fused_elementwise(program) ||
-      static_cast<int>(program.extents.size()) != node.input_count())
+  if (static_cast<int>(program.extents.size()) != node.input_count() ||
+      !kernels::is_sound(program) || !kernels::bind_fused_elementwise(program))
     node.fail(ErrorCode::internal, "is no program that can run");
   return program;
 }

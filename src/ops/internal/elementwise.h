@@ -3,6 +3,7 @@
 
 #include "kernels/elementwise/fused_elementwise.h"
 #include "ops/internal/fields.h"
+#include "ops/internal/takes.h"
 #include "ops/node_view.h"
 
 namespace sardonyx::ops::internal {
@@ -14,6 +15,7 @@ using namespace std::string_view_literals;
 struct LookupTable {
   static constexpr std::string_view name = "LookupTable";
   static constexpr std::array inputs = {"X"sv, "table"sv};
+  static constexpr std::array takes = {Takes::bytes, Takes::bytes};
   static constexpr std::array outputs = {"Y"sv};
   enum Input { x, table };
 
@@ -53,6 +55,7 @@ bool from_text(std::string_view text, ElementwisePlace& place);
 struct FusedElementwise {
   static constexpr std::string_view name = "FusedElementwise";
   static constexpr std::array inputs = {"operands..."sv};
+  static constexpr std::array takes = {Takes::float32_or_bytes};
   static constexpr std::array outputs = {"Y"sv};
 
   struct Step {

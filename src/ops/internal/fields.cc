@@ -9,7 +9,7 @@
 namespace sardonyx::ops::internal {
 namespace {
 
-constexpr int64_t max_items = 1 << 20;  // of a list
+constexpr int64_t max_items = 1 << 12;  // of a list: more than any pass makes
 
 }  // namespace
 

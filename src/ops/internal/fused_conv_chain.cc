@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/conv/conv_chain.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/conv_chain.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -36,12 +37,16 @@ void infer(InferContext& ctx) {
     const auto& w = ctx.shape(FusedConvChain::weights(i));
     if (!w || w->size() != shape.size() || shape.size() != 4)
       ctx.fail("part {} must have four dimensions", i);
+    check_window(ctx, part.window());
+    check_group(ctx, part.group);
     ctx.require_equal(shape.back(), (*w)[1] * Dim(part.group),
                       "the channels of X must be those of W times group");
+    internal::require_shape(ctx, FusedConvChain::bias(i), {(*w)[0]});
     shape = part.output(shape, *w);
     if (std::cmp_equal(i, chain.depthwise) && ctx.has_output(FusedConvChain::means))
       ctx.set(FusedConvChain::means, type, {shape[0], Dim(1), Dim(1), shape.back()});
   }
+  internal::require_shape(ctx, chain.residual(), shape);
   ctx.set(FusedConvChain::y, type, std::move(shape));
 }
 
@@ -65,6 +70,9 @@ Part prepare_part(PrepareContext& ctx, const FusedConvChain& chain, size_t index
   Part part;
   part.window = conv.window();
   part.epilogue = conv.epilogue();
+  check_group(ctx, conv.group);
+  if (w->shape()[0] % conv.group != 0)
+    ctx.fail("the {} output channels must be divisible by group {}", w->shape()[0], conv.group);
   set_weights(part.weights, w->shape(), conv.group);
   part.weights.nhwc = true;
   part.weights.shuffle = conv.input_shuffle;
@@ -116,6 +124,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
           channels = shape.out_channels;
         }
         s.chain.parts[depthwise].means = bind.has_output(FusedConvChain::means);
+        if (!kernels::is_sound(s.chain))
+          throw Error(ErrorCode::internal, "the convolutions make no chain");
         s.cut = kernels::cut_chain(s.chain);
         bind.need_scratch(kernels::chain_scratch_bytes(s.chain, s.cut, bind.threads()));
       },
@@ -142,7 +152,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = FusedConvChain::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
+    {.name = FusedConvChain::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<FusedConvChain, infer>,
+     .prepare = prepare},
 };
 
 }  // namespace

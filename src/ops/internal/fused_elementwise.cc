@@ -1,4 +1,5 @@
 // The internal FusedElementwise.
+#include "ops/internal/checked.h"
 #include "ops/internal/elementwise.h"
 #include "ops/operator.h"
 #include "ops/shared/elementwise.h"
@@ -6,6 +7,7 @@
 namespace sardonyx::ops {
 
 using internal::FusedElementwise;
+using kernels::ElementwiseExtent;
 using kernels::ElementwiseProgram;
 using kernels::ElementwiseStep;
 
@@ -19,16 +21,33 @@ std::optional<ElementwiseStep> elementwise_step(const NodeView& node) {
 namespace fused_elementwise_unit {
 namespace {
 
+// Input i against the output's shape, where that is known.
+void check_input(InferContext& ctx, const ElementwiseProgram& program, int i,
+                 const std::optional<Dims>& y) {
+  if (!ctx.has_input(i)) ctx.fail("{} is absent; all operands are needed", ctx.input_name(i));
+  const bool is_open = !ctx.type(i).is_known() || ctx.element(i) == ElementType::undefined;
+  if (!is_open && kernels::takes_bytes(program, i) == (ctx.element(i) == ElementType::float32))
+    ctx.fail(ErrorCode::internal, "{} must not be of {}", ctx.input_name(i),
+             name_of(ctx.element(i)));
+  if (!y) return;
+  switch (program.extents[static_cast<size_t>(i)]) {
+    case ElementwiseExtent::whole: return internal::require_shape(ctx, i, *y);
+    case ElementwiseExtent::single: return internal::require_count(ctx, i, Dim(1));
+    case ElementwiseExtent::row:
+      return internal::require_count(ctx, i, y->empty() ? Dim(1) : y->back());
+  }
+}
+
 void infer(InferContext& ctx) {
   const ElementwiseProgram program = internal::elementwise_program(ctx);
   const ElementType type =
       kernels::gives_bytes(program) ? program.steps.back().bytes.type : ElementType::float32;
-  for (int i = 0; i < ctx.input_count(); ++i) {
-    if (program.extents[static_cast<size_t>(i)] != kernels::ElementwiseExtent::whole) continue;
-    ValueType same = ctx.type(i);
-    same.element = type;
-    return ctx.set(0, std::move(same));
+  ValueType y = ValueType::tensor(type);
+  for (int i = 0; i < ctx.input_count() && !y.shape; ++i) {
+    if (program.extents[static_cast<size_t>(i)] == ElementwiseExtent::whole) y.shape = ctx.shape(i);
   }
+  for (int i = 0; i < ctx.input_count(); ++i) check_input(ctx, program, i, y.shape);
+  ctx.set(0, std::move(y));
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
@@ -43,7 +62,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
                                        shape.empty() ? 1 : shape.back(), run.pool());
       });
   for (int i = 0; i < count; ++i) {
-    if (program.extents[static_cast<size_t>(i)] == kernels::ElementwiseExtent::whole &&
+    if (program.extents[static_cast<size_t>(i)] == ElementwiseExtent::whole &&
         kernels::takes_bytes(program, i) == kernels::gives_bytes(program))
       step->traits().in_place.push_back({0, i});
   }
@@ -53,7 +72,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {
     {.name = FusedElementwise::name,
      .domain = internal::domain,
-     .infer = infer,
+     .infer = internal::infer_checked<FusedElementwise, infer>,
      .prepare = prepare},
 };
 

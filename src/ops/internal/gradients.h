@@ -1,6 +1,7 @@
 // Internal operators that gradients are made with.
 #pragma once
 
+#include "ops/internal/takes.h"
 #include "ops/internal/window_fields.h"
 
 namespace sardonyx::ops::internal {
@@ -12,6 +13,7 @@ using namespace std::string_view_literals;
 struct ConvWeightGradient {
   static constexpr std::string_view name = "ConvWeightGradient";
   static constexpr std::array inputs = {"X"sv, "dY"sv};
+  static constexpr std::array takes = {Takes::floats, Takes::first};
   static constexpr std::array outputs = {"dW"sv};
   enum Input { x, dy };
 
@@ -33,6 +35,7 @@ struct ConvWeightGradient {
 struct BatchNormalizationGradient {
   static constexpr std::string_view name = "BatchNormalizationGradient";
   static constexpr std::array inputs = {"X"sv, "scale"sv, "dY"sv};
+  static constexpr std::array takes = {Takes::floats, Takes::floats, Takes::first};
   static constexpr std::array outputs = {"dX?"sv, "dscale?"sv, "dB?"sv};
   enum Input { x, scale, dy };
   enum Output { dx, dscale, db };
@@ -51,6 +54,7 @@ struct BatchNormalizationGradient {
 struct MaxPoolGradient {
   static constexpr std::string_view name = "MaxPoolGradient";
   static constexpr std::array inputs = {"X"sv, "dY"sv};
+  static constexpr std::array takes = {Takes::floats, Takes::first};
   static constexpr std::array outputs = {"dX"sv};
   enum Input { x, dy };
 
@@ -69,6 +73,7 @@ struct MaxPoolGradient {
 struct LayerNormalizationGradient {
   static constexpr std::string_view name = "LayerNormalizationGradient";
   static constexpr std::array inputs = {"X"sv, "scale"sv, "dY"sv};
+  static constexpr std::array takes = {Takes::floats, Takes::floats, Takes::first};
   static constexpr std::array outputs = {"dX?"sv, "dscale?"sv};
   enum Input { x, scale, dy };
   enum Output { dx, dscale };
@@ -92,6 +97,8 @@ struct LSTMRecurrence {
   static constexpr std::string_view name = "LSTMRecurrence";
   static constexpr std::array inputs = {"sums"sv, "R"sv, "initial_h"sv, "initial_c"sv,
                                         "lengths?"sv};
+  static constexpr std::array takes = {Takes::floats, Takes::first, Takes::first, Takes::first,
+                                       Takes::int64};
   static constexpr std::array outputs = {"Y?"sv, "Y_h?"sv, "Y_c?"sv, "gates"sv, "cells"sv};
   enum Input { sums, r, initial_h, initial_c, lengths };
   enum Output { y, y_h, y_c, gates, cells };
@@ -111,6 +118,8 @@ struct LSTMRecurrenceGradient {
   static constexpr std::string_view name = "LSTMRecurrenceGradient";
   static constexpr std::array inputs = {"R"sv,   "gates"sv, "cells"sv, "initial_c"sv, "lengths?"sv,
                                         "dY?"sv, "dY_h?"sv, "dY_c?"sv, "dgates?"sv,   "dcells?"sv};
+  static constexpr std::array takes = {Takes::floats, Takes::first, Takes::first,
+                                       Takes::first,  Takes::int64, Takes::first};
   static constexpr std::array outputs = {"dsums"sv, "dinitial_h?"sv, "dinitial_c?"sv};
   enum Input { r, gates, cells, initial_c, lengths, dy, dy_h, dy_c, dgates, dcells };
   enum Output { dsums, dinitial_h, dinitial_c };

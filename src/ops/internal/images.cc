@@ -5,18 +5,24 @@
 namespace sardonyx::ops::internal {
 namespace {
 
-int64_t read_positive(const NodeView& node, std::string_view name) {
-  const int64_t number = node.attr_int(name);
+int64_t positive(const NodeView& node, std::string_view name, int64_t number) {
   if (number < 1) node.fail("{} must be at least 1; got {}", name, number);
   return number;
 }
 
-int64_t read_blocksize(const NodeView& node) {
-  const int64_t block = node.attr_int("blocksize");
+int64_t checked_blocksize(const NodeView& node, int64_t block) {
   if (block < 1 || block > INT32_MAX) {
     node.fail("blocksize must be in [1, {}]; got {}", INT32_MAX, block);
   }
   return block;
+}
+
+// A node of an internal pool.
+template <class Pool>
+Pool pool_of(const NodeView& node) {
+  auto pool = from_node<Pool>(node.node());
+  check_window(node, pool.window);
+  return pool;
 }
 
 DepthMode read_mode(const NodeView& node) {
@@ -37,7 +43,7 @@ void for_scaling(const ir::Node& node, const Work& work) {
 }  // namespace
 
 AveragePool average_pool_of(const NodeView& node) {
-  if (ir::is_internal(node.node())) return from_node<AveragePool>(node.node());
+  if (ir::is_internal(node.node())) return pool_of<AveragePool>(node);
   AveragePool pool;
   pool.window = read_window(node, WindowKind::pool);
   pool.count_include_pad = node.attr_int("count_include_pad", 0) != 0;
@@ -45,7 +51,7 @@ AveragePool average_pool_of(const NodeView& node) {
 }
 
 MaxPool max_pool_of(const NodeView& node) {
-  if (ir::is_internal(node.node())) return from_node<MaxPool>(node.node());
+  if (ir::is_internal(node.node())) return pool_of<MaxPool>(node);
   return {.window = read_window(node, WindowKind::pool)};
 }
 
@@ -57,17 +63,25 @@ InstanceNormalization instance_normalization_of(const NodeView& node) {
 }
 
 GroupNormalization group_normalization_of(const NodeView& node) {
-  if (ir::is_internal(node.node())) return from_node<GroupNormalization>(node.node());
   GroupNormalization norm;
-  norm.num_groups = read_positive(node, "num_groups");
+  if (ir::is_internal(node.node())) {
+    norm = from_node<GroupNormalization>(node.node());
+    positive(node, "num_groups", norm.num_groups);
+    return norm;
+  }
+  norm.num_groups = positive(node, "num_groups", node.attr_int("num_groups"));
   norm.epsilon = node.attr_float("epsilon", norm.epsilon);
   return norm;
 }
 
 LRN lrn_of(const NodeView& node) {
-  if (ir::is_internal(node.node())) return from_node<LRN>(node.node());
   LRN lrn;
-  lrn.size = read_positive(node, "size");
+  if (ir::is_internal(node.node())) {
+    lrn = from_node<LRN>(node.node());
+    positive(node, "size", lrn.size);
+    return lrn;
+  }
+  lrn.size = positive(node, "size", node.attr_int("size"));
   lrn.alpha = node.attr_float("alpha", lrn.alpha);
   lrn.beta = node.attr_float("beta", lrn.beta);
   lrn.bias = node.attr_float("bias", lrn.bias);
@@ -75,13 +89,19 @@ LRN lrn_of(const NodeView& node) {
 }
 
 DepthToSpace depth_to_space_of(const NodeView& node) {
-  if (ir::is_internal(node.node())) return from_node<DepthToSpace>(node.node());
-  return {read_blocksize(node), read_mode(node)};
+  if (!ir::is_internal(node.node()))
+    return {checked_blocksize(node, node.attr_int("blocksize")), read_mode(node)};
+  const auto op = from_node<DepthToSpace>(node.node());
+  checked_blocksize(node, op.blocksize);
+  return op;
 }
 
 SpaceToDepth space_to_depth_of(const NodeView& node) {
-  if (ir::is_internal(node.node())) return from_node<SpaceToDepth>(node.node());
-  return {read_blocksize(node), read_mode(node)};
+  if (!ir::is_internal(node.node()))
+    return {checked_blocksize(node, node.attr_int("blocksize")), read_mode(node)};
+  const auto op = from_node<SpaceToDepth>(node.node());
+  checked_blocksize(node, op.blocksize);
+  return op;
 }
 
 bool make_nhwc_form(ir::Node& node) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/internal/activation.h"
+#include "ops/internal/takes.h"
 #include "ops/internal/window_fields.h"
 #include "ops/node_view.h"
 
@@ -13,6 +14,7 @@ using namespace std::string_view_literals;
 struct AveragePool {
   static constexpr std::string_view name = "AveragePool";
   static constexpr std::array inputs = {"X"sv};
+  static constexpr std::array takes = {Takes::float32};
   static constexpr std::array outputs = {"Y"sv};
 
   Window window = pool_window();
@@ -30,6 +32,7 @@ struct AveragePool {
 struct MaxPool {
   static constexpr std::string_view name = "MaxPool";
   static constexpr std::array inputs = {"X"sv};
+  static constexpr std::array takes = {Takes::float32_or_bytes};
   static constexpr std::array outputs = {"Y"sv};
 
   Window window = pool_window();
@@ -46,6 +49,7 @@ struct MaxPool {
 struct ScaleShift {
   static constexpr std::string_view name = "ScaleShift";
   static constexpr std::array inputs = {"X"sv, "factors"sv, "terms"sv};
+  static constexpr std::array takes = {Takes::float32};
   static constexpr std::array outputs = {"Y"sv};
   enum Input { x, factors, terms };
 
@@ -61,6 +65,7 @@ struct ScaleShift {
 struct InstanceNormalization {
   static constexpr std::string_view name = "InstanceNormalization";
   static constexpr std::array inputs = {"X"sv, "scale"sv, "B"sv};
+  static constexpr std::array takes = {Takes::float32};
   static constexpr std::array outputs = {"Y"sv};
   enum Input { x, scale, bias };
 
@@ -78,6 +83,7 @@ struct InstanceNormalization {
 struct GroupNormalization {
   static constexpr std::string_view name = "GroupNormalization";
   static constexpr std::array inputs = {"X"sv, "scale"sv, "bias"sv};
+  static constexpr std::array takes = {Takes::float32};
   static constexpr std::array outputs = {"Y"sv};
   enum Input { x, scale, bias };
 
@@ -97,6 +103,7 @@ struct GroupNormalization {
 struct LRN {
   static constexpr std::string_view name = "LRN";
   static constexpr std::array inputs = {"X"sv};
+  static constexpr std::array takes = {Takes::float32};
   static constexpr std::array outputs = {"Y"sv};
 
   int64_t size = 0;
@@ -123,6 +130,7 @@ struct EnumNames<DepthMode> {
 struct DepthToSpace {
   static constexpr std::string_view name = "DepthToSpace";
   static constexpr std::array inputs = {"input"sv};
+  static constexpr std::array takes = {Takes::anything};
   static constexpr std::array outputs = {"output"sv};
 
   int64_t blocksize = 0;
@@ -139,6 +147,7 @@ struct DepthToSpace {
 struct SpaceToDepth {
   static constexpr std::string_view name = "SpaceToDepth";
   static constexpr std::array inputs = {"input"sv};
+  static constexpr std::array takes = {Takes::anything};
   static constexpr std::array outputs = {"output"sv};
 
   int64_t blocksize = 0;
@@ -157,6 +166,7 @@ struct SpaceToDepth {
 struct InterleavedConcat {
   static constexpr std::string_view name = "InterleavedConcat";
   static constexpr std::array inputs = {"images..."sv};
+  static constexpr std::array takes = {Takes::float32};
   static constexpr std::array outputs = {"Y"sv};
   static constexpr size_t max_images = 16;
 

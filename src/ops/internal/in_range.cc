@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "ops/internal/checked.h"
 #include "ops/internal/checks.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -63,8 +64,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   return step;
 }
 
-constexpr Operator operators[] = {
-    {.name = InRange::name, .domain = internal::domain, .infer = infer, .prepare = prepare}};
+constexpr Operator operators[] = {{.name = InRange::name,
+                                   .domain = internal::domain,
+                                   .infer = internal::infer_checked<InRange, infer>,
+                                   .prepare = prepare}};
 
 }  // namespace
 }  // namespace in_range_unit

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/conv/interleaved_concat.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/images.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -16,8 +17,10 @@ using internal::InterleavedConcat;
 void infer(InferContext& ctx) {
   std::optional<Dims> y;
   for (int i = 0; i < ctx.input_count(); ++i) {
+    if (!ctx.has_input(i)) ctx.fail("{} is absent; all images are needed", ctx.input_name(i));
+    internal::require_rank(ctx, i, 1);
     const auto& x = ctx.shape(i);
-    if (!x || x->empty()) return ctx.set(0, ValueType::tensor(ctx.element(0)));
+    if (!x) return ctx.set(0, ValueType::tensor(ctx.element(0)));
     if (!y) {
       y = *x;
       continue;
@@ -66,7 +69,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 constexpr Operator operators[] = {
     {.name = InterleavedConcat::name,
      .domain = internal::domain,
-     .infer = infer,
+     .infer = internal::infer_checked<InterleavedConcat, infer>,
      .prepare = prepare},
 };
 

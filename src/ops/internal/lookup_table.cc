@@ -1,5 +1,6 @@
 // The internal LookupTable.
 #include "kernels/elementwise/lookup_table.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/elementwise.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -35,7 +36,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = LookupTable::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
+    {.name = LookupTable::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<LookupTable, infer>,
+     .prepare = prepare},
 };
 
 }  // namespace

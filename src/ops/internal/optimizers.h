@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "ops/internal/takes.h"
+
 namespace sardonyx::ops::internal {
 
 using namespace std::string_view_literals;
@@ -16,6 +18,7 @@ struct AdamW {
   static constexpr std::string_view name = "AdamW";
   static constexpr std::array inputs = {"rate"sv, "X"sv,      "G"sv,      "V"sv,
                                         "H"sv,    "share?"sv, "spread?"sv};
+  static constexpr std::array takes = {Takes::float32_or_64, Takes::first};
   static constexpr std::array outputs = {"X_new"sv, "V_new"sv, "H_new"sv};
   enum Input { rate, x, g, v, h, share, spread };
 

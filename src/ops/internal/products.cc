@@ -9,12 +9,15 @@ namespace sardonyx::ops::internal {
 namespace {
 
 // A list of sizes, which must not be below 0.
-std::vector<int64_t> read_sizes(const NodeView& node, std::string_view name) {
-  std::vector<int64_t> sizes = node.attr_ints(name).value_or(std::vector<int64_t>());
+void check_sizes(const NodeView& node, std::string_view name, std::span<const int64_t> sizes) {
   for (const int64_t size : sizes) {
     if (size < 0 || size > INT32_MAX)
       node.fail("every entry of '{}' must be in [0, {}]; got {}", name, INT32_MAX, size);
   }
+}
+std::vector<int64_t> read_sizes(const NodeView& node, std::string_view name) {
+  std::vector<int64_t> sizes = node.attr_ints(name).value_or(std::vector<int64_t>());
+  check_sizes(node, name, sizes);
   return sizes;
 }
 
@@ -26,16 +29,28 @@ bool is_either(const ir::Node& node) {
 }  // namespace
 
 Conv conv_of(const NodeView& node) {
-  if (ir::is_internal(node.node())) return from_node<Conv>(node.node());
   Conv conv;
+  if (ir::is_internal(node.node())) {
+    conv = from_node<Conv>(node.node());
+    check_window(node, conv.window);
+    check_group(node, conv.group);
+    return conv;
+  }
   conv.window = read_window(node, WindowKind::convolution);
   conv.group = read_group(node);
   return conv;
 }
 
 ConvTranspose conv_transpose_of(const NodeView& node) {
-  if (ir::is_internal(node.node())) return from_node<ConvTranspose>(node.node());
   ConvTranspose conv;
+  if (ir::is_internal(node.node())) {
+    conv = from_node<ConvTranspose>(node.node());
+    check_window(node, conv.window);
+    check_group(node, conv.group);
+    check_sizes(node, "output_padding", conv.output_padding);
+    check_sizes(node, "output_shape", conv.output_shape);
+    return conv;
+  }
   conv.window = read_window(node, WindowKind::convolution);
   conv.group = read_group(node);
   conv.output_padding = read_sizes(node, "output_padding");

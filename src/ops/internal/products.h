@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "ops/internal/activation.h"
+#include "ops/internal/takes.h"
 #include "ops/internal/window_fields.h"
 #include "ops/node_view.h"
 
@@ -16,6 +17,8 @@ struct Conv {
   static constexpr std::string_view name = "Conv";
   static constexpr std::array inputs = {"X"sv,         "W"sv,        "B?"sv,
                                         "residual?"sv, "factors?"sv, "input_factors?"sv};
+  static constexpr std::array takes = {Takes::floats, Takes::first,  Takes::first,
+                                       Takes::first,  Takes::floats, Takes::float32};
   static constexpr std::array outputs = {"Y"sv, "means?"sv};
   enum Input {
     x,
@@ -68,6 +71,8 @@ struct Conv {
 struct ConvTranspose {
   static constexpr std::string_view name = "ConvTranspose";
   static constexpr std::array inputs = {"X"sv, "W"sv, "B?"sv, "unused?"sv, "factors?"sv};
+  static constexpr std::array takes = {Takes::floats, Takes::first, Takes::first, Takes::anything,
+                                       Takes::floats};
   static constexpr std::array outputs = {"Y"sv};
   enum Input {
     x,
@@ -99,6 +104,7 @@ struct ConvTranspose {
 struct MatMul {
   static constexpr std::string_view name = "MatMul";
   static constexpr std::array inputs = {"A"sv, "B"sv, "bias?"sv, "residual?"sv};
+  static constexpr std::array takes = {Takes::anything, Takes::first};
   static constexpr std::array outputs = {"Y"sv};
   enum Input {
     a,
@@ -128,6 +134,7 @@ struct MatMul {
 struct Gemm {
   static constexpr std::string_view name = "Gemm";
   static constexpr std::array inputs = {"A"sv, "B"sv, "C?"sv};
+  static constexpr std::array takes = {Takes::anything, Takes::first};
   static constexpr std::array outputs = {"Y"sv};
   enum Input { a, b, c };
   static constexpr bool takes_residual = false;

@@ -1,6 +1,7 @@
 // Internal operators on quantised values.
 #pragma once
 
+#include "ops/internal/takes.h"
 #include "ops/internal/window_fields.h"
 
 namespace sardonyx::ops::internal {
@@ -14,6 +15,9 @@ struct QLinearConv {
   static constexpr std::array inputs = {
       "x"sv,       "x_scale"sv,      "x_zero_point"sv, "w"sv,      "w_scale"sv, "w_zero_point"sv,
       "y_scale"sv, "y_zero_point"sv, "B?"sv,           "addend?"sv};
+  static constexpr std::array takes = {Takes::bytes,   Takes::float32, Takes::bytes,   Takes::bytes,
+                                       Takes::float32, Takes::bytes,   Takes::float32, Takes::bytes,
+                                       Takes::int32,   Takes::bytes};
   static constexpr std::array outputs = {"y"sv};
   enum Input {
     x,
@@ -62,6 +66,9 @@ struct QuantizedMatMul {
   static constexpr std::array inputs = {"A"sv,     "a_scale"sv,  "a_zero_point?"sv,
                                         "B"sv,     "b_scale"sv,  "b_zero_point?"sv,
                                         "bias?"sv, "y_scale?"sv, "y_zero_point?"sv};
+  static constexpr std::array takes = {Takes::bytes,   Takes::float32, Takes::bytes,
+                                       Takes::bytes,   Takes::float32, Takes::bytes,
+                                       Takes::float32, Takes::float32, Takes::bytes};
   static constexpr std::array outputs = {"Y"sv};
   enum Input {
     a,

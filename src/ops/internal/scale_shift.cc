@@ -2,6 +2,7 @@
 #include "kernels/rows/scale_shift.h"
 
 #include "base/checked.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/images.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -14,13 +15,11 @@ using internal::ScaleShift;
 
 void infer(InferContext& ctx) {
   internal::from_node<ScaleShift>(ctx.node());
+  internal::require_rank(ctx, ScaleShift::x, 1);
   ctx.set(0, ctx.type(ScaleShift::x));
   const auto& x = ctx.shape(ScaleShift::x);
-  for (int i = ScaleShift::factors; i <= ScaleShift::terms && x && !x->empty(); ++i) {
-    if (ctx.rank(i) == 1) {
-      ctx.require_equal((*ctx.shape(i))[0], x->back(), "there is one value for each channel");
-    }
-  }
+  for (const int i : {ScaleShift::factors, ScaleShift::terms})
+    if (x) internal::require_shape(ctx, i, {x->back()});
 }
 
 struct State {
@@ -45,7 +44,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 }
 
 constexpr Operator operators[] = {
-    {.name = ScaleShift::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
+    {.name = ScaleShift::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<ScaleShift, infer>,
+     .prepare = prepare},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "kernels/gemm/gemm.h"
 #include "base/checked.h"
 #include "kernels/gemm/matmul_any.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/products.h"
 #include "ops/operator.h"
 #include "ops/shared/converted_arguments.h"
@@ -227,7 +228,10 @@ void upgrade(UpgradeContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = Gemm::name, .infer = infer, .prepare = prepare, .upgrade = upgrade, .same_since = 7},
-    {.name = Gemm::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
+    {.name = Gemm::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<Gemm, infer>,
+     .prepare = prepare},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // MatMul, and its internal form.
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/products.h"
 #include "ops/operator.h"
 #include "ops/shared/converted_arguments.h"
@@ -23,6 +24,7 @@ void infer(InferContext& ctx) {
     if (count)
       ctx.require_equal(*count, columns, "the bias must have one value for each column of B");
   }
+  if (ctx.has_input(MatMul::residual)) internal::require_shape(ctx, MatMul::residual, *shape);
   ctx.set(0, ctx.element(0), std::move(*shape));
 }
 
@@ -102,7 +104,7 @@ std::unique_ptr<Step> prepare_float(PrepareContext& ctx) {
 std::unique_ptr<Step> prepare_any(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   if (!kernels::supports_matmul_any(type) || ctx.has_input(MatMul::bias) ||
-      ctx.has_input(MatMul::residual)) {
+      ctx.has_input(MatMul::residual) || !internal::matmul_of(ctx).activation.is_none()) {
     ctx.fail(ErrorCode::unsupported, "no product of {} matrices", name_of(type));
   }
   return make_step<MatMulPlan>(
@@ -135,7 +137,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = MatMul::name, .infer = infer, .prepare = prepare},
-    {.name = MatMul::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
+    {.name = MatMul::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<MatMul, infer>,
+     .prepare = prepare},
 };
 
 }  // namespace

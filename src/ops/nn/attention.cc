@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "ops/internal/attention.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
 #include "ops/shared/converted_arguments.h"
@@ -160,6 +161,28 @@ std::optional<int64_t> common_rank(InferContext& ctx) {
   return common;
 }
 
+// Of a decomposed attention: what passes see to.
+void check_form(InferContext& ctx, const Attention& form, std::optional<int64_t> rank) {
+  for (const int i : {Attention::past_key, Attention::past_value, Attention::lengths}) {
+    if (ctx.has_input(i)) ctx.fail(ErrorCode::internal, "must not have {}", ctx.input_name(i));
+  }
+  for (const size_t mask : {0, 1}) {
+    if (const int64_t inner = inner_batches(form, mask); inner < 1)
+      ctx.fail(ErrorCode::internal, "masks must be for at least 1 batch; got {}", inner);
+    internal::require_rank(ctx, mask_inputs[mask], 1);
+  }
+  if (ctx.has_input(Attention::second_mask) && ctx.element(Attention::q) == ElementType::float64)
+    ctx.fail(ErrorCode::internal, "a second mask is not added in double");
+  // Where the length comes first, there is one head.
+  const auto& transposed = form.transposed;
+  if (rank == 3 &&
+      (((transposed[Attention::q] || transposed[output_y]) && form.q_num_heads != 1) ||
+       ((transposed[Attention::k] || transposed[Attention::v]) && form.kv_num_heads != 1)))
+    ctx.fail(ErrorCode::internal,
+             "there must be one head, but q_num_heads is {} and kv_num_heads {}", form.q_num_heads,
+             form.kv_num_heads);
+}
+
 void infer(InferContext& ctx) {
   constexpr auto past_key = Attention::past_key, past_value = Attention::past_value,
                  lengths = Attention::lengths;
@@ -175,6 +198,7 @@ void infer(InferContext& ctx) {
                ir::to_string(*past));
   }
   const auto rank = common_rank(ctx);
+  if (is_decomposed(ctx)) check_form(ctx, form, rank);
   Heads q = heads_of(ctx, form, Attention::q, rank);
   const Heads k = heads_of(ctx, form, Attention::k, rank),
               v = heads_of(ctx, form, Attention::v, rank);
@@ -464,7 +488,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = Attention::name, .infer = infer, .prepare = prepare},
-    {.name = Attention::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
+    {.name = Attention::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<Attention, infer>,
+     .prepare = prepare},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "kernels/convert/cast.h"
 #include "kernels/rows/batch_norm_gradient.h"
 #include "kernels/rows/normalize.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/gradients.h"
 #include "ops/internal/node.h"
 #include "ops/objections.h"
@@ -233,7 +234,7 @@ constexpr Operator operators[] = {{.name = "BatchNormalization",
                                    .same_since = 14},
                                   {.name = Gradient::name,
                                    .domain = internal::domain,
-                                   .infer = infer_gradient,
+                                   .infer = internal::infer_checked<Gradient, infer_gradient>,
                                    .prepare = prepare_gradient}};
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kernels/move/strided.h"
 #include "kernels/rows/normalize.h"
 #include "kernels/rows/pixel_norm.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/images.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -126,8 +127,19 @@ std::unique_ptr<Step> prepare_lrn(PrepareContext& ctx) {
 // --- Channels last -------------------------------------------------------------------------------
 
 template <class Op>
+Op op_of(const NodeView& node) {
+  if constexpr (std::is_same_v<Op, GroupNormalization>)
+    return internal::group_normalization_of(node);
+  else if constexpr (std::is_same_v<Op, LRN>)
+    return internal::lrn_of(node);
+  else
+    return internal::instance_normalization_of(node);
+}
+
+template <class Op>
 void infer_nhwc(InferContext& ctx) {
-  internal::from_node<Op>(ctx.node());
+  op_of<Op>(ctx);
+  internal::require_rank(ctx, 0, 2);
   ctx.set(0, ctx.type(0));
   const auto& x = ctx.shape(0);
   for (int i = 1; i < static_cast<int>(Op::inputs.size()) && x; ++i) {
@@ -314,16 +326,16 @@ constexpr Operator operators[] = {
      .same_since = 6},
     {.name = GroupNormalization::name,
      .domain = internal::domain,
-     .infer = infer_nhwc<GroupNormalization>,
+     .infer = internal::infer_checked<GroupNormalization, infer_nhwc<GroupNormalization>>,
      .prepare = prepare_group_nhwc},
     {.name = InstanceNormalization::name,
      .domain = internal::domain,
-     .infer = infer_nhwc<InstanceNormalization>,
+     .infer = internal::infer_checked<InstanceNormalization, infer_nhwc<InstanceNormalization>>,
      .prepare = prepare_instance_nhwc},
     {.name = LRN::name, .infer = infer_lrn, .prepare = prepare_lrn},
     {.name = LRN::name,
      .domain = internal::domain,
-     .infer = infer_nhwc<LRN>,
+     .infer = internal::infer_checked<LRN, infer_nhwc<LRN>>,
      .prepare = prepare_lrn_nhwc},
     {.name = "LpNormalization", .infer = infer_lp, .prepare = prepare_lp},
     {.name = "MeanVarianceNormalization",

@@ -2,6 +2,7 @@
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_double.h"
 #include "kernels/move/strided.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/node.h"
 #include "ops/internal/products.h"
 #include "ops/operator.h"
@@ -27,6 +28,14 @@ void infer(InferContext& ctx) {
     Dims means(shape->size(), Dim(1));
     means.front() = shape->front(), means.back() = shape->back();
     ctx.set(Conv::means, ctx.element(Conv::x), std::move(means));
+  }
+  if (ir::is_internal(ctx.node())) {
+    internal::require_shape(ctx, Conv::residual, *shape);
+    if (const auto& x = ctx.shape(Conv::x)) {
+      Dims factors(x->size(), Dim(1));
+      factors.front() = x->front(), factors.back() = x->back();
+      internal::require_shape(ctx, Conv::input_factors, factors);
+    }
   }
   ctx.set(Conv::y, ctx.element(Conv::x), std::move(*shape));
 }
@@ -101,6 +110,17 @@ std::string choose(PrepareContext& ctx, const Window& window, ConvParams& weight
   return fmt::format("conv.{}", kernels::name_of(choice.path));
 }
 
+// What an internal node asks of its kernel beyond a convolution, which passes ask only of kernels
+// that do it.
+void require_known(const ConvParams& shape) {
+  const bool fits_layout = shape.nhwc ? kernels::has_weights(shape) : !shape.nchw_input;
+  if (!fits_layout || !kernels::takes_shuffles(shape) ||
+      (shape.input_factors && !kernels::takes_input_factors(shape)) ||
+      (shape.means && !kernels::gives_means(shape)))
+    throw Error(ErrorCode::internal,
+                "factors, means, shuffles or the layout do not suit this convolution");
+}
+
 std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Conv& conv,
                                      const ConvParams& format) {
   const Tensor& w = *ctx.constant(Conv::w);
@@ -121,9 +141,7 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx, const Conv& conv,
         s.shape = conv_shape_at_bind(bind, window, weights, Conv::x, Conv::w);
         s.shape.input_factors = bind.has_input(Conv::input_factors);
         s.shape.means = bind.has_output(Conv::means);
-        if ((s.shape.input_factors && !kernels::takes_input_factors(s.shape)) ||
-            (s.shape.means && !kernels::gives_means(s.shape)))
-          throw Error(ErrorCode::internal, "factors and means do not suit this convolution");
+        require_known(s.shape);
         plan_data(bind, s, layout);
         plan_planes(bind, s, layout);
         s.scratch = layout.take(kernels::conv_scratch_bytes(s.shape, bind.threads()));
@@ -154,6 +172,7 @@ std::unique_ptr<Step> prepare_variable(const PrepareContext& ctx, const Conv& co
       [window = conv.window, format, exact = ctx.services().exact](BindContext& bind, State& s) {
         ScratchPlanner layout;
         s.shape = conv_shape_at_bind(bind, window, format, Conv::x, Conv::w);
+        require_known(s.shape);
         if (!exact && s.shape.rank == 2) s.shape.winograd = small_winograd(s.shape);
         plan_data(bind, s, layout);
         s.wide.plan_in(bind, Conv::w, ElementType::float32, layout);
@@ -182,7 +201,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   format.shuffles_output = conv.shuffles_output;
   const ElementType type = ctx.in_element(Conv::x);
   if (type == ElementType::float64) {
-    if (!conv.activation.is_none() || ctx.has_input(Conv::residual) || format.nhwc)
+    if (ir::is_internal(ctx.node()))
       ctx.fail(ErrorCode::unsupported, "no fused convolution of double");
     return make_step<ConvParams>(
         "conv.double",
@@ -217,7 +236,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = Conv::name, .infer = infer, .prepare = prepare},
-    {.name = Conv::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
+    {.name = Conv::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<Conv, infer>,
+     .prepare = prepare},
 };
 
 }  // namespace

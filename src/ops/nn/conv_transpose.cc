@@ -9,6 +9,7 @@
 #include "kernels/conv/transposed.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/products.h"
 #include "ops/operator.h"
 #include "ops/shared/conv_transpose.h"
@@ -402,7 +403,8 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
       kernels::refuses_transposed(shape_of_weights(settings, *w)).empty())
     return prepare_computed_phases(ctx, settings);
   ctx.refuse("conv_transpose.phases", std::string(reason));
-  if (settings.nhwc && refuses_depthwise(settings, ctx.constant(ConvTranspose::w)).empty())
+  if (settings.nhwc && settings.activation.is_none() && !ctx.has_input(ConvTranspose::factors) &&
+      refuses_depthwise(settings, ctx.constant(ConvTranspose::w)).empty())
     return prepare_depthwise(ctx, settings);
   if (ir::is_internal(ctx.node()))
     ctx.fail(ErrorCode::internal, "the fused form must run as convolutions");
@@ -411,7 +413,10 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = ConvTranspose::name, .infer = infer, .prepare = prepare},
-    {.name = ConvTranspose::name, .domain = internal::domain, .infer = infer, .prepare = prepare},
+    {.name = ConvTranspose::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<ConvTranspose, infer>,
+     .prepare = prepare},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What flows back into the weights of a convolution (ops/internal/gradients.h).
 #include "kernels/conv/weight_gradient.h"
 
+#include "ops/internal/checked.h"
 #include "ops/internal/gradients.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -20,7 +21,12 @@ ConvWeightGradient read_settings(const NodeView& node) {
   if (settings.weights_shape.size() < 3)
     node.fail("weights_shape must have at least three entries; got {}",
               settings.weights_shape.size());
+  for (const int64_t size : settings.weights_shape)
+    if (size < 0 || size > INT32_MAX)
+      node.fail("every entry of weights_shape must be in [0, {}]; got {}", INT32_MAX, size);
+  check_window(node, settings.window);
   check_window_rank(node, settings.window, static_cast<int64_t>(settings.weights_shape.size()) - 2);
+  check_group(node, settings.group);
   return settings;
 }
 
@@ -70,6 +76,16 @@ ConvParams shape_at_bind(const BindContext& bind, const ConvWeightGradient& sett
     shape.dilation[i] = settings.window.dilation(i);
     shape.pad_begin[i] = settings.window.pad_begin(i);
     shape.pad_end[i] = settings.window.pad_end(i);
+    const int64_t most =
+        kernels::conv_out_size(shape.in[i], shape.kernel[i], shape.stride[i], shape.dilation[i],
+                               shape.pad_begin[i], shape.pad_end[i]);
+    if (shape.out[i] > most) {
+      throw Error(
+          ErrorCode::run_failed,
+          fmt::format("dY of shape {} has more than the {} outputs of windows on X of shape "
+                      "{}, axis {}",
+                      to_string(dy), most, to_string(x), i + 2));
+    }
   }
   return shape;
 }
@@ -127,7 +143,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {{.name = ConvWeightGradient::name,
                                    .domain = internal::domain,
-                                   .infer = infer,
+                                   .infer = internal::infer_checked<ConvWeightGradient, infer>,
                                    .prepare = prepare}};
 
 }  // namespace

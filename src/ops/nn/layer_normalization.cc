@@ -7,6 +7,7 @@
 #include "kernels/move/strided.h"
 #include "kernels/rows/layer_norm_gradient.h"
 #include "kernels/rows/normalize.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/gradients.h"
 #include "ops/internal/node.h"
 #include "ops/objections.h"
@@ -201,6 +202,8 @@ std::unique_ptr<Step> prepare_rms(PrepareContext& ctx) {
 using Gradient = internal::LayerNormalizationGradient;
 
 void infer_gradient(InferContext& ctx) {
+  const auto node = internal::from_node<Gradient>(ctx.node());
+  if (const auto rank = ctx.rank(Gradient::x)) ctx.normalized_axis(node.axis, *rank);
   const auto &x = ctx.shape(Gradient::x), &dy = ctx.shape(Gradient::dy);
   for (size_t i = 0; x && dy && x->size() == dy->size() && i < x->size(); ++i)
     ctx.require_equal((*x)[i], (*dy)[i], "dY must have the shape of X");
@@ -245,7 +248,12 @@ std::unique_ptr<Step> make_gradient(const Gradient& node) {
       [axis = node.axis](BindContext& bind, GradientState& s) {
         const auto x = bind.in_shape(Gradient::x), scale = bind.in_shape(Gradient::scale),
                    dy = bind.in_shape(Gradient::dy);
-        if (!std::ranges::equal(x, dy) || scale.size() > x.size()) {
+        bool fits = std::ranges::equal(x, dy) && scale.size() <= x.size();
+        for (size_t back = 1; fits && back <= scale.size(); ++back) {
+          const int64_t size = scale[scale.size() - back];
+          fits = size == 1 || size == x[x.size() - back];
+        }
+        if (!fits) {
           throw Error(ErrorCode::run_failed,
                       fmt::format("X of shape {}, scale of shape {} and dY of shape {} do not fit",
                                   to_string(x), to_string(scale), to_string(dy)));
@@ -294,7 +302,7 @@ constexpr Operator operators[] = {
     {.name = "RMSNormalization", .infer = infer_rms, .prepare = prepare_rms},
     {.name = Gradient::name,
      .domain = internal::domain,
-     .infer = infer_gradient,
+     .infer = internal::infer_checked<Gradient, infer_gradient>,
      .prepare = prepare_gradient},
 };
 

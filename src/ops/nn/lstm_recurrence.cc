@@ -1,6 +1,7 @@
 // The recurrence of an LSTM and what flows back through it (ops/internal/gradients.h).
 #include "kernels/recurrent/lstm_recurrence.h"
 
+#include "ops/internal/checked.h"
 #include "ops/internal/gradients.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -13,16 +14,8 @@ namespace {
 
 using Forward = internal::LSTMRecurrence;
 using Backward = internal::LSTMRecurrenceGradient;
+using internal::require_shape;
 using kernels::LstmRecurrenceShape;
-
-void require_shape(InferContext& ctx, int i, std::string_view name, const Dims& wanted) {
-  if (!ctx.has_input(i) || !ctx.shape(i)) return;
-  const Dims& found = *ctx.shape(i);
-  const std::string what = fmt::format("{} must have shape {}; found {}", name,
-                                       ir::to_string(wanted), ir::to_string(found));
-  if (found.size() != wanted.size()) ctx.fail("{}", what);
-  for (size_t d = 0; d < found.size(); ++d) ctx.require_equal(found[d], wanted[d], what);
-}
 
 struct Sizes {
   Dim steps, batch, hidden;
@@ -36,17 +29,17 @@ Sizes sizes_of(InferContext& ctx, int gates, int r) {
     ctx.fail("R must have two dimensions; its shape is {}", ir::to_string(*weights));
   const Dim hidden = weights ? (*weights)[1] : ctx.unknown();
   const Sizes sizes{sums ? (*sums)[0] : ctx.unknown(), sums ? (*sums)[1] : ctx.unknown(), hidden};
-  require_shape(ctx, gates, "the gates", {sizes.steps, sizes.batch, Dim(4) * hidden});
-  require_shape(ctx, r, "R", {Dim(4) * hidden, hidden});
+  require_shape(ctx, gates, {sizes.steps, sizes.batch, Dim(4) * hidden});
+  require_shape(ctx, r, {Dim(4) * hidden, hidden});
   return sizes;
 }
 
 void infer_forward(InferContext& ctx) {
   const Sizes s = sizes_of(ctx, Forward::sums, Forward::r);
   const Dims state{s.batch, s.hidden};
-  require_shape(ctx, Forward::initial_h, "initial_h", state);
-  require_shape(ctx, Forward::initial_c, "initial_c", state);
-  require_shape(ctx, Forward::lengths, "lengths", {s.batch});
+  require_shape(ctx, Forward::initial_h, state);
+  require_shape(ctx, Forward::initial_c, state);
+  require_shape(ctx, Forward::lengths, {s.batch});
   const ElementType type = ctx.element(Forward::sums);
   for (const int i : {Forward::y, Forward::cells})
     if (ctx.has_output(i)) ctx.set(i, type, {s.steps, s.batch, s.hidden});
@@ -59,14 +52,14 @@ void infer_backward(InferContext& ctx) {
   const Sizes s = sizes_of(ctx, Backward::gates, Backward::r);
   const Dims state{s.batch, s.hidden}, states{s.steps, s.batch, s.hidden},
       gates{s.steps, s.batch, Dim(4) * s.hidden};
-  require_shape(ctx, Backward::cells, "cells", states);
-  require_shape(ctx, Backward::initial_c, "initial_c", state);
-  require_shape(ctx, Backward::lengths, "lengths", {s.batch});
-  require_shape(ctx, Backward::dy, "dY", states);
-  require_shape(ctx, Backward::dy_h, "dY_h", state);
-  require_shape(ctx, Backward::dy_c, "dY_c", state);
-  require_shape(ctx, Backward::dgates, "dgates", gates);
-  require_shape(ctx, Backward::dcells, "dcells", states);
+  require_shape(ctx, Backward::cells, states);
+  require_shape(ctx, Backward::initial_c, state);
+  require_shape(ctx, Backward::lengths, {s.batch});
+  require_shape(ctx, Backward::dy, states);
+  require_shape(ctx, Backward::dy_h, state);
+  require_shape(ctx, Backward::dy_c, state);
+  require_shape(ctx, Backward::dgates, gates);
+  require_shape(ctx, Backward::dcells, states);
   const ElementType type = ctx.element(Backward::gates);
   ctx.set(Backward::dsums, type, gates);
   for (const int i : {Backward::dinitial_h, Backward::dinitial_c})
@@ -200,11 +193,11 @@ std::unique_ptr<Step> prepare_backward(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {{.name = Forward::name,
                                    .domain = internal::domain,
-                                   .infer = infer_forward,
+                                   .infer = internal::infer_checked<Forward, infer_forward>,
                                    .prepare = prepare_forward},
                                   {.name = Backward::name,
                                    .domain = internal::domain,
-                                   .infer = infer_backward,
+                                   .infer = internal::infer_checked<Backward, infer_backward>,
                                    .prepare = prepare_backward}};
 
 }  // namespace

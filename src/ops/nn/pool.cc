@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/gradients.h"
 #include "ops/internal/images.h"
 #include "ops/internal/node.h"
@@ -51,7 +52,10 @@ void infer(InferContext& ctx) { infer_pool(ctx, read_window(ctx, WindowKind::poo
 
 template <class Op>
 void infer_nhwc(InferContext& ctx) {
-  infer_pool(ctx, internal::from_node<Op>(ctx.node()).window, true);
+  if constexpr (std::is_same_v<Op, MaxPool>)
+    infer_pool(ctx, internal::max_pool_of(ctx).window, true);
+  else
+    infer_pool(ctx, internal::average_pool_of(ctx).window, true);
 }
 
 // `first` is the first spatial axis: 2, or 1 with channels last.
@@ -190,7 +194,12 @@ void upgrade_lp(UpgradeContext& ctx) {
 
 using Gradient = internal::MaxPoolGradient;
 
-void infer_gradient(InferContext& ctx) { ctx.set(0, ctx.type(Gradient::x)); }
+void infer_gradient(InferContext& ctx) {
+  const Window window = internal::from_node<Gradient>(ctx.node()).window;
+  check_window(ctx, window);
+  check_window_rank(ctx, window, static_cast<int64_t>(window.kernel.size()));
+  ctx.set(0, ctx.type(Gradient::x));
+}
 
 struct GradientState {
   PoolShape shape;
@@ -245,17 +254,17 @@ constexpr Operator operators[] = {
     {.name = AveragePool::name, .infer = infer, .prepare = prepare_average},
     {.name = AveragePool::name,
      .domain = internal::domain,
-     .infer = infer_nhwc<AveragePool>,
+     .infer = internal::infer_checked<AveragePool, infer_nhwc<AveragePool>>,
      .prepare = prepare_average_nhwc},
     {.name = MaxPool::name,
      .domain = internal::domain,
-     .infer = infer_nhwc<MaxPool>,
+     .infer = internal::infer_checked<MaxPool, infer_nhwc<MaxPool>>,
      .prepare = prepare_max_nhwc},
     {.name = "LpPool", .infer = infer, .prepare = prepare_lp, .upgrade = upgrade_lp},
     {.name = MaxPool::name, .infer = infer, .prepare = prepare_max},
     {.name = Gradient::name,
      .domain = internal::domain,
-     .infer = infer_gradient,
+     .infer = internal::infer_checked<Gradient, infer_gradient>,
      .prepare = prepare_gradient},
 };
 

@@ -6,6 +6,7 @@
 #include "kernels/conv/conv_int8.h"
 #include "kernels/conv/conv_int8_nhwc.h"
 #include "kernels/conv/conv_integer.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/node.h"
 #include "ops/internal/quantized.h"
 #include "ops/operator.h"
@@ -129,6 +130,8 @@ void infer_scaled(InferContext& ctx) {
 
 void infer_nhwc(InferContext& ctx) {
   const auto conv = internal::from_node<QLinearConv>(ctx.node());
+  check_window(ctx, conv.window);
+  check_group(ctx, conv.group);
   const bool adds = ctx.has_input(QLinearConv::addend);
   set_output(ctx, ctx.element(adds ? QLinearConv::addend : QLinearConv::y_zero),
              conv_output(ctx, conv.window, conv.group, scaled_inputs,
@@ -229,6 +232,7 @@ PackedBytes pack_bytes(PrepareContext& ctx, const Operands& o, int64_t group, bo
   if (w->size() == 0 || channels % group != 0 || (zero->size() != 1 && zero->size() != channels))
     return nullptr;
   shape.nhwc = last;
+  if (last && !kernels::conv_int8_nhwc_applies(shape)) return nullptr;
   int64_t taps = 1;
   for (size_t i = 2; i < w->shape().size(); ++i) taps *= w->shape()[i];
   if (!last && shape.in_channels == group && taps > kernels::conv_int8_max_taps) return nullptr;
@@ -275,7 +279,10 @@ kernels::ByteSum sum_of(const PrepareContext& ctx, const QLinearConv& conv) {
   if (conv.scales.size() != 3)
     ctx.fail(ErrorCode::internal, "a sum of bytes needs three scales and zero points");
   const auto part = [&](QLinearConv::Summand i, ElementType type) {
-    return kernels::ByteScale{type, conv.scales[i].scale, conv.scales[i].zero};
+    const kernels::ByteScale made{type, conv.scales[i].scale, conv.scales[i].zero};
+    if (!kernels::is_sound(made))
+      ctx.fail(ErrorCode::internal, "the zero point {} is no {}", made.zero, name_of(type));
+    return made;
   };
   const ElementType type = ctx.in_element(QLinearConv::addend);
   return {part(QLinearConv::convolution, ctx.in_element(QLinearConv::y_zero)),
@@ -403,7 +410,9 @@ std::unique_ptr<Step> prepare_scaled(PrepareContext& ctx) {
 std::unique_ptr<Step> prepare_nhwc(PrepareContext& ctx) {
   const auto conv = internal::from_node<QLinearConv>(ctx.node());
   const auto weights = pack_bytes(ctx, scaled, conv.group, true);
-  if (weights == nullptr) ctx.fail(ErrorCode::internal, "channels last take constant weights");
+  if (weights == nullptr)
+    ctx.fail(ErrorCode::internal,
+             "channels last take constant weights of one group, or of one channel in each");
   if (!ctx.has_input(QLinearConv::addend))
     return prepare_bytes(conv.window, conv.group, true, weights);
   auto step = prepare_bytes(conv.window, conv.group, true, weights, sum_of(ctx, conv));
@@ -416,7 +425,7 @@ constexpr Operator operators[] = {
     {.name = QLinearConv::name, .infer = infer_scaled, .prepare = prepare_scaled},
     {.name = QLinearConv::name,
      .domain = internal::domain,
-     .infer = infer_nhwc,
+     .infer = internal::infer_checked<QLinearConv, infer_nhwc>,
      .prepare = prepare_nhwc},
 };
 

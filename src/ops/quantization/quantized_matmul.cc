@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "kernels/gemm/gemm_int8.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/node.h"
 #include "ops/internal/quantized.h"
 #include "ops/operator.h"
@@ -207,7 +208,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {{.name = QuantizedMatMul::name,
                                    .domain = internal::domain,
-                                   .infer = infer,
+                                   .infer = internal::infer_checked<QuantizedMatMul, infer>,
                                    .prepare = prepare}};
 
 }  // namespace

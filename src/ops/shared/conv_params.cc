@@ -8,9 +8,13 @@ namespace sardonyx::ops {
 
 using kernels::ConvParams;
 
+void check_group(const NodeView& node, int64_t group) {
+  if (group < 1) node.fail("group must be at least 1; got {}", group);
+}
+
 int64_t read_group(const NodeView& node) {
   const int64_t group = node.attr_int("group", 1);
-  if (group < 1) node.fail("group must be at least 1; got {}", group);
+  check_group(node, group);
   return group;
 }
 

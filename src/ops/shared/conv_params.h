@@ -12,6 +12,7 @@
 namespace sardonyx::ops {
 
 int64_t read_group(const NodeView& node);
+void check_group(const NodeView& node, int64_t group);  // as that does
 
 // The inputs of a convolution, by position; a bias below 0: it has none.
 struct ConvInputs {

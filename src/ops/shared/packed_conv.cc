@@ -6,8 +6,11 @@ namespace sardonyx::ops {
 
 Tensor weight_factors(const PrepareContext& ctx, int factors, int64_t channels) {
   if (!ctx.has_input(factors)) return Tensor();
+  const Tensor* given = ctx.constant(factors);
+  if (given == nullptr)
+    ctx.fail(ErrorCode::internal, "{} must be constant", ctx.input_name(factors));
   ThreadPool alone(1);  // they are few
-  Tensor values = as_floats(*ctx.constant(factors), alone);
+  Tensor values = as_floats(*given, alone);
   if (channels != values.size())
     ctx.fail("{} must have one factor for each output channel", ctx.input_name(factors));
   return values;

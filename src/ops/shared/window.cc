@@ -11,14 +11,17 @@ namespace {
 
 constexpr int64_t largest = std::numeric_limits<int32_t>::max();
 
-std::vector<int64_t> read_list(const NodeView& node, std::string_view name, int64_t least) {
-  std::vector<int64_t> list = node.attr_ints(name).value_or(std::vector<int64_t>());
+void check_list(const NodeView& node, std::string_view name, std::span<const int64_t> list,
+                int64_t least) {
   for (const int64_t value : list) {
     if (value < least || value > largest) {
       node.fail("every entry of '{}' must be in [{}, {}]; got {}", name, least, largest, value);
     }
   }
-  return list;
+}
+
+std::vector<int64_t> read_list(const NodeView& node, std::string_view name) {
+  return node.attr_ints(name).value_or(std::vector<int64_t>());
 }
 
 Window::AutoPad read_auto_pad(const NodeView& node) {
@@ -41,15 +44,23 @@ Window read_window(const NodeView& node, WindowKind kind) {
   window.kind = kind;
   window.auto_pad = read_auto_pad(node);
   window.ceil_mode = node.attr_int("ceil_mode", 0) != 0;
-  window.kernel = read_list(node, "kernel_shape", 1);
-  window.strides = read_list(node, "strides", 1);
-  window.dilations = read_list(node, "dilations", 1);
-  window.pads = read_list(node, "pads", kind == WindowKind::convolution ? -largest : 0);
+  window.kernel = read_list(node, "kernel_shape");
+  window.strides = read_list(node, "strides");
+  window.dilations = read_list(node, "dilations");
+  window.pads = read_list(node, "pads");
+  check_window(node, window);
+  if (window.auto_pad != Window::AutoPad::none) window.pads.clear();
+  return window;
+}
+
+void check_window(const NodeView& node, const Window& window) {
+  check_list(node, "kernel_shape", window.kernel, 1);
+  check_list(node, "strides", window.strides, 1);
+  check_list(node, "dilations", window.dilations, 1);
+  check_list(node, "pads", window.pads, window.kind == WindowKind::convolution ? -largest : 0);
   if (window.pads.size() % 2 != 0) {
     node.fail("'pads' must have an even number of entries; got {}", window.pads.size());
   }
-  if (window.auto_pad != Window::AutoPad::none) window.pads.clear();
-  return window;
 }
 
 std::optional<Dims> channels_first(std::optional<Dims> shape, bool nhwc) {
@@ -84,7 +95,7 @@ void object_to_window(const InferContext& ctx, const Window& window, const Dims*
   for (size_t i = 2; weights != nullptr && i < weights->size(); ++i) {
     if ((*weights)[i] == 0) return object(ctx, "the sizes of a kernel must be positive; got 0");
   }
-  for (const int64_t pad : read_list(ctx, "pads", -largest)) {
+  for (const int64_t pad : read_list(ctx, "pads")) {
     if (pad < 0) return object(ctx, "pads must not be negative; got {}", pad);
     if (pad > 0 && window.auto_pad != Window::AutoPad::none)
       return object(ctx, "auto_pad and pads exclude each other; keep one");

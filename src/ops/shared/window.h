@@ -37,6 +37,9 @@ struct Window {
 // SAME_UPPER and SAME_LOWER negative, it is pools that crop, by the standard's formula for them;
 // convolutions begin at the first element, as its evaluator has it.
 Window read_window(const NodeView& node, WindowKind kind);
+// Fails where a list has entries that no window may have; what an internal operator says of its
+// window is held against it.
+void check_window(const NodeView& node, const Window& window);
 
 // The shape of images as N x C x spatial, where it is N x spatial x C if `nhwc`; and the other way.
 std::optional<Dims> channels_first(std::optional<Dims> shape, bool nhwc);

@@ -1,4 +1,5 @@
 // DepthToSpace and SpaceToDepth: channels to blocks of pixels and back; and their internal forms.
+#include "ops/internal/checked.h"
 #include "ops/internal/images.h"
 #include "ops/shared/moving.h"
 #include "ops/shared/window.h"
@@ -114,11 +115,11 @@ constexpr Operator operators[] = {
     {.name = DepthToSpace::name, .infer = infer_depth_to_space, .prepare = prepare_depth_to_space},
     {.name = DepthToSpace::name,
      .domain = internal::domain,
-     .infer = infer_depth_to_space,
+     .infer = internal::infer_checked<DepthToSpace, infer_depth_to_space>,
      .prepare = prepare_depth_to_space_nhwc},
     {.name = SpaceToDepth::name,
      .domain = internal::domain,
-     .infer = infer_space_to_depth,
+     .infer = internal::infer_checked<SpaceToDepth, infer_space_to_depth>,
      .prepare = prepare_space_to_depth_nhwc},
     {.name = SpaceToDepth::name, .infer = infer_space_to_depth, .prepare = prepare_space_to_depth},
 };

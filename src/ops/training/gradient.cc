@@ -2,6 +2,7 @@
 // SumLike.
 #include "kernels/rows/reduce.h"
 
+#include "ops/internal/checked.h"
 #include "ops/internal/checks.h"
 #include "ops/internal/node.h"
 #include "ops/operator.h"
@@ -67,7 +68,10 @@ std::unique_ptr<Step> prepare_sum(PrepareContext& ctx) {
 
 constexpr Operator operators[] = {
     {.name = "Gradient", .domain = "ai.onnx.preview.training", .infer = infer_gradient},
-    {.name = SumLike::name, .domain = internal::domain, .infer = infer_sum, .prepare = prepare_sum},
+    {.name = SumLike::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<SumLike, infer_sum>,
+     .prepare = prepare_sum},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/elementwise/optimizer.h"
+#include "ops/internal/checked.h"
 #include "ops/internal/node.h"
 #include "ops/internal/optimizers.h"
 #include "ops/objections.h"
@@ -184,6 +185,9 @@ using internal::AdamW;
 
 void infer_adamw(InferContext& ctx) {
   internal::from_node<AdamW>(ctx.node());
+  for (const int i : {AdamW::rate, AdamW::share, AdamW::spread}) require_one(ctx, i);
+  for (const int i : {AdamW::g, AdamW::v, AdamW::h})
+    if (ctx.shape(AdamW::x)) internal::require_shape(ctx, i, *ctx.shape(AdamW::x));
   ctx.set(0, ctx.type(AdamW::x)), ctx.set(1, ctx.type(AdamW::v)), ctx.set(2, ctx.type(AdamW::h));
 }
 
@@ -224,7 +228,7 @@ constexpr Operator operators[] = {
     {.name = "Adam", .domain = domain, .infer = infer_two, .prepare = prepare_adam},
     {.name = AdamW::name,
      .domain = internal::domain,
-     .infer = infer_adamw,
+     .infer = internal::infer_checked<AdamW, infer_adamw>,
      .prepare = prepare_adamw},
 };
 
