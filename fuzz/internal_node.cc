@@ -121,10 +121,13 @@ class Drawing {
  private:
   size_t below(size_t n) { return choices_.below(n); }
   bool one_in(size_t n) { return choices_.one_in(n); }
-  // In some draws sizes may be 0, too.
+  // In some draws sizes may be 0, or one of them several times as large.
   int64_t from_one(size_t most) {
     const auto number = static_cast<int64_t>(below(most));
-    return has_empty_ && one_in(8) ? 0 : 1 + number;
+    if (has_empty_ && one_in(8)) return 0;
+    if (!is_large_ || !one_in(4)) return 1 + number;
+    is_large_ = false;
+    return 8 * (1 + number);
   }
   template <class T>
   T any_of(std::initializer_list<T> list) {
@@ -193,7 +196,7 @@ class Drawing {
   ElementType real_ = float32;
   std::vector<std::optional<Wanted>> wanted_;  // by position
   bool only_first_output_ = false;
-  bool has_empty_ = false;
+  bool has_empty_ = false, is_large_ = false;
   InternalNode made_;
 };
 
@@ -243,7 +246,7 @@ Shape Drawing::output_of(const Window& window, const Shape& x, const Shape& kern
 }
 
 void Drawing::take(Conv& op) {
-  const size_t spatial = one_in(3) ? from_one(3) : 2;
+  const size_t spatial = one_in(3) ? 1 + below(3) : 2;
   op.nhwc = !one_in(4);
   const bool depthwise = one_in(3), pointwise = one_in(3);
   op.group = depthwise ? from_one(24) : one_in(3) ? from_one(4) : 1;
@@ -310,7 +313,7 @@ void Drawing::take(FusedConvChain& op) {
 }
 
 void Drawing::take(ConvTranspose& op) {
-  const size_t spatial = one_in(3) ? from_one(3) : 2;
+  const size_t spatial = one_in(3) ? 1 + below(3) : 2;
   op.nhwc = one_in(2);
   const bool depthwise = op.nhwc && one_in(3);
   op.group = depthwise ? from_one(12) : 1;
@@ -334,7 +337,7 @@ void Drawing::take(ConvTranspose& op) {
 }
 
 void Drawing::take(QLinearConv& op) {
-  const size_t spatial = one_in(4) ? from_one(3) : 2;
+  const size_t spatial = one_in(4) ? 1 + below(3) : 2;
   const bool depthwise = one_in(3);
   op.group = depthwise ? from_one(40) : one_in(4) ? from_one(3) : 1;
   const int64_t each = depthwise ? 1 : from_one(20), channels = op.group * each,
@@ -522,7 +525,7 @@ void Drawing::take(LookupTable&) {
 }
 
 Shape Drawing::take_pool(Window& window) {
-  const size_t spatial = one_in(3) ? from_one(3) : 2;
+  const size_t spatial = one_in(3) ? 1 + below(3) : 2;
   const Shape kernel = shape_of(spatial, 4);
   draw_window(window, kernel);
   window.kernel = kernel;
@@ -627,7 +630,7 @@ void Drawing::take(BatchNormalizationGradient&) {
 
 void Drawing::take(LayerNormalizationGradient& op) {
   const Shape x = shape_of(1 + below(4), 6);
-  op.axis = -static_cast<int64_t>(from_one(x.size()));
+  op.axis = -1 - static_cast<int64_t>(below(x.size()));
   Shape scale(x.end() + op.axis, x.end());
   for (int64_t& size : scale) size = one_in(4) ? 1 : size;
   want(LayerNormalizationGradient::x, x, false, real());
@@ -636,7 +639,7 @@ void Drawing::take(LayerNormalizationGradient& op) {
 }
 
 void Drawing::take(ConvWeightGradient& op) {
-  const size_t spatial = one_in(3) ? from_one(3) : 2;
+  const size_t spatial = one_in(3) ? 1 + below(3) : 2;
   op.group = one_in(3) ? from_one(4) : 1;
   const Shape kernel = shape_of(spatial, 3);
   draw_window(op.window, kernel);
@@ -820,7 +823,7 @@ void Drawing::add_input(size_t position) {
 InternalNode Drawing::draw() {
   if (one_in(3))
     real_ = any_of({ElementType::float16, ElementType::bfloat16, ElementType::float64});
-  has_empty_ = one_in(16);
+  has_empty_ = one_in(16), is_large_ = one_in(6);
   size_t count = 0, at = 0;
   AllOperators::any([&]<class Op>(std::type_identity<Op>) { return ++count, false; });
   const size_t chosen = below(count);

@@ -7,12 +7,22 @@ namespace {
 
 bool is_byte(ElementType type) { return type == ElementType::uint8 || type == ElementType::int8; }
 
+// The floats that kernels of float32 are given converted.
+bool is_narrow_float(ElementType type) {
+  return type == ElementType::float32 || type == ElementType::float16 ||
+         type == ElementType::bfloat16;
+}
+
+bool is_like(ElementType type, ElementType first) {
+  return type == first || (is_narrow_float(type) && is_narrow_float(first));
+}
+
 bool takes_type(Takes takes, ElementType type, ElementType first) {
   using enum ElementType;
   switch (takes) {
     case Takes::anything: return true;
-    case Takes::first: return type == first;
-    case Takes::first_or_truth: return type == first || type == boolean;
+    case Takes::first: return is_like(type, first);
+    case Takes::first_or_truth: return is_like(type, first) || type == boolean;
     case Takes::floats:
       return type == ElementType::float32 || type == float64 || type == float16 || type == bfloat16;
     case Takes::float32: return type == ElementType::float32;

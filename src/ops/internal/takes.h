@@ -8,7 +8,7 @@ namespace sardonyx::ops::internal {
 
 enum class Takes : uint8_t {
   anything,        // tensors of any element
-  first,           // what the first input has
+  first,           // what the first input has; of those computed in float32, any
   first_or_truth,  // that, or booleans
   floats,          // float16, bfloat16, float32, float64
   float32,

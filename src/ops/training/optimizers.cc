@@ -185,6 +185,11 @@ using internal::AdamW;
 
 void infer_adamw(InferContext& ctx) {
   internal::from_node<AdamW>(ctx.node());
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (ctx.type(i).is_known() && ctx.element(i) != ctx.element(AdamW::rate))
+      ctx.fail(ErrorCode::internal, "{} must not be of {}", ctx.input_name(i),
+               name_of(ctx.element(i)));
+  }
   for (const int i : {AdamW::rate, AdamW::share, AdamW::spread}) require_one(ctx, i);
   for (const int i : {AdamW::g, AdamW::v, AdamW::h})
     if (ctx.shape(AdamW::x)) internal::require_shape(ctx, i, *ctx.shape(AdamW::x));
