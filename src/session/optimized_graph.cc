@@ -139,10 +139,14 @@ ModelFiles::ModelFiles(const Bytes& own, const ops::PackCache& packs) : by_addre
   const auto is_own = [](const File& file) { return file.place.file == 0; };
   if (!own.empty() && std::ranges::none_of(by_address_, is_own)) by_address_.push_back({own, {}});
   by_place_ = by_address_;
+  // Tensors of external data may share bytes: of those that begin together, the longest is last.
   std::ranges::sort(by_address_, [](const File& a, const File& b) {
-    return by_address(a.bytes.data(), b.bytes.data()) < 0;
+    const auto order = by_address(a.bytes.data(), b.bytes.data());
+    return order < 0 || (order == 0 && a.bytes.size() < b.bytes.size());
   });
-  std::ranges::sort(by_place_, {}, &File::place);
+  std::ranges::sort(by_place_, [](const File& a, const File& b) {
+    return std::pair(a.place, a.bytes.size()) < std::pair(b.place, b.bytes.size());
+  });
 }
 
 std::optional<ops::ConstantPlace> ModelFiles::place_of(std::span<const std::byte> bytes) const {

@@ -278,6 +278,41 @@ TEST_F(OptimizedGraphs, OfModelsReadInEveryWay) {
   EXPECT_TRUE(takes({.packed = packed()}, [&] { return Session(later, options_); }));
 }
 
+// Tensors of external data may share their bytes, wholly or in part.
+TEST_F(OptimizedGraphs, OfExternalDataThatOverlaps) {
+  ir::Model shared = drawn(R"(<ir_version: 10, opset_import: ["" : 21]>
+g (float[N,64] x) => (y, z) <float[64,64] matrix, float[64] first, float[32,64] half> {
+  y = MatMul(x, matrix) r = Add(x, first) z = Gemm<transB = 1>(r, half) })")
+                         .implementation()
+                         .model;
+  std::ofstream(folder_ / "weights.bin", std::ios::binary)
+      << std::string(shared.graph->initializers[0].float_data.text());
+  ASSERT_EQ(fs::file_size(folder_ / "weights.bin"), 64u * 64 * 4);
+  const auto refer = [&](const std::string& name, std::vector<int64_t> dims, int64_t offset) {
+    ir::TensorProto& tensor = shared.graph->initializers.emplace_back();
+    tensor.name = name;
+    tensor.data_type = static_cast<int32_t>(ElementType::float32);
+    tensor.data_location = 1;
+    int64_t size = 4;
+    for (const int64_t dim : dims) size *= dim;
+    tensor.dims = std::move(dims);
+    tensor.external_data = {{"location", "weights.bin", {}},
+                            {"offset", std::to_string(offset), {}},
+                            {"length", std::to_string(size), {}}};
+  };
+  shared.graph->initializers.clear();
+  shared.graph->value_info.clear();
+  refer("matrix", {64, 64}, 0), refer("first", {64}, 0), refer("half", {32, 64}, 1024);
+  wire::write_model(shared, model());
+  pack_model(Model(model()), packed());
+  EXPECT_TRUE(takes({.packed = packed()}));
+  EXPECT_TRUE(PackedFile::open(packed())->constants().empty());
+  const Tensor x(ElementType::float32, {2, 64});
+  std::ranges::fill(Tensor(x).mutable_elements<float>(), 0.5F);
+  EXPECT_EQ(bits_of(Session(model(), {.packed = packed()}).run({{"x", x}})),
+            bits_of(Session(model()).run({{"x", x}})));
+}
+
 TEST_F(OptimizedGraphs, WhereSizesDecideRanksThereIsNone) {
   Model::from_text(R"(<ir_version: 10, opset_import: ["" : 21]>
 g (float[N,4] x, int64[K] shape) => (y) { y = Reshape(x, shape) })")
