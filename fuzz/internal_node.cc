@@ -445,9 +445,9 @@ void Drawing::take(Attention& op) {
   if (!has_heads) op.q_num_heads = op.kv_num_heads = 1;
   for (bool& each : op.transposed) each = one_in(4);
   const auto put = [&](int i, int64_t count, int64_t rows, int64_t columns) {
-    const bool turned = op.transposed[static_cast<size_t>(i)];
+    const bool is_transposed = op.transposed[static_cast<size_t>(i)];
     Shape shape = has_heads ? Shape{batch, count, rows, columns} : Shape{batch, rows, columns};
-    if (turned) std::swap(shape[has_heads ? 1 : 0], shape[has_heads ? 2 : 1]);
+    if (is_transposed) std::swap(shape[has_heads ? 1 : 0], shape[has_heads ? 2 : 1]);
     want(i, shape, false, real());
   };
   put(Attention::q, heads, length, size);

@@ -136,17 +136,6 @@ class AllPrepared {
   std::map<std::string, int> tally_;
 };
 
-Bytes bytes_of(const StoredConstants& constants) {
-  Bytes all = Bytes::allocate(constants.size());
-  std::byte* at = all.mutable_data();
-  for (const Bytes& one : constants.all()) {
-    std::copy(one.data(), one.data() + one.size(), at);
-    at += (one.size() + StoredConstants::alignment - 1) / StoredConstants::alignment *
-          StoredConstants::alignment;
-  }
-  return all;
-}
-
 // Another shape or type for a constant, as its message says it.
 void change_constant(ir::Graph& graph, Random& random) {
   if (graph.initializers.empty()) return;
@@ -197,7 +186,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ir::Model changed = wire::read_model(Bytes::copy_of(std::as_bytes(std::span(chosen.message))));
     fuzzing::change_graph(*changed.graph, random);
     if (below(random, 3) == 0) change_constant(*changed.graph, random);
-    try_graph(wire::write_model(changed), bytes_of(chosen.constants), random);
+    try_graph(wire::write_model(changed), chosen.constants.bytes(), random);
   } catch (const Error&) {
   }
   return 0;

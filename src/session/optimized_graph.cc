@@ -22,7 +22,7 @@ namespace sardonyx {
 namespace {
 
 // Smaller tensors lie in the message.
-constexpr size_t least_stored = 256;
+constexpr size_t min_stored = 256;
 // The location of elements that passes computed; those of a model's files are numbers.
 constexpr std::string_view in_constants = "constants";
 // Keys of a node's metadata.
@@ -190,6 +190,14 @@ uint64_t StoredConstants::add(const Bytes& elements) {
   return offsets_.back();
 }
 
+Bytes StoredConstants::bytes() const {
+  Bytes made = Bytes::allocate(static_cast<size_t>(size_));
+  std::fill_n(made.mutable_data(), made.size(), std::byte{});
+  for (size_t i = 0; i < all_.size(); ++i)
+    std::ranges::copy(all_[i].span(), made.mutable_data() + offsets_[i]);
+  return made;
+}
+
 std::optional<uint64_t> StoredConstants::find(const ContentHash& content, uint64_t size) const {
   const auto found = found_.find({content, size});
   if (found == found_.end()) return std::nullopt;
@@ -218,14 +226,14 @@ std::optional<std::string> write_graph(const ir::Graph& graph, const ModelFiles&
     tensor.doc_string.clear();
     tensor.metadata_props.clear();
     const Bytes given = elements_of(tensor);
-    if (given.size() >= least_stored) {
+    if (given.size() >= min_stored) {
       if (const auto place = files.place_of(given.span()))
         return set_elsewhere(tensor, std::to_string(place->file), place->offset, given.size());
     }
     const Tensor elements = ir::to_tensor(tensor);
     Bytes bytes(elements.owner(), static_cast<const std::byte*>(elements.data()),
                 elements.byte_size());
-    if (bytes.size() < least_stored) return set_raw(tensor, std::move(bytes));
+    if (bytes.size() < min_stored) return set_raw(tensor, std::move(bytes));
     const uint64_t offset = constants.add(bytes);
     set_elsewhere(tensor, std::string(in_constants), offset, bytes.size());
   });

@@ -56,6 +56,7 @@ class StoredConstants {
   std::optional<uint64_t> find(const ContentHash& content, uint64_t size) const;
   const std::vector<Bytes>& all() const { return all_; }
   uint64_t size() const { return size_; }  // up to a multiple of `alignment`
+  Bytes bytes() const;                     // all, as a file has them
 
  private:
   std::vector<Bytes> all_;

@@ -109,23 +109,12 @@ StoredGraphs alone(const StoredGraph& stored, const Bytes& constants, const Mode
   return made;
 }
 
-Bytes all_of(const StoredConstants& constants) {
-  Bytes made = Bytes::allocate(constants.size());
-  std::byte* at = made.mutable_data();
-  std::fill(at, at + made.size(), std::byte{});
-  for (const Bytes& one : constants.all()) {
-    std::ranges::copy(one.span(),
-                      at + constants.find(content_hash(one.span()), one.size()).value());
-  }
-  return made;
-}
-
 void compare_graphs(const PackedFile& file, const StoredGraphs& wanted, const ModelFiles& files,
                     PackedComparison& to) {
   const auto same = [](const Bytes& a, const Bytes& b) {
     return std::ranges::equal(a.span(), b.span());
   };
-  const Bytes constants = all_of(wanted.constants);
+  const Bytes constants = wanted.constants.bytes();
   for (const StoredGraph& graph : wanted.graphs) {
     std::string what = "is not in the file";
     if (const StoredGraph* stored = file.find_graph(graph.choice)) {
