@@ -1,6 +1,7 @@
 // Rules of nodes: which operator one binds to, and whether it has what the operator asks for.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <unordered_set>
 
 #include "check/context.h"
@@ -80,6 +81,9 @@ void report_unknown_operator(Context& context, const Where& where, const ir::Nod
   }
   std::vector<std::string_view> names;
   if (more) names = more->names(node.domain);
+  if (names.empty() && context.functions.empty() && !context.options.unknown_domains_are_errors &&
+      context.options.profile == Profile::runnable)
+    return;  // D-25 is no error
   for (const auto& [key, function] : context.functions) {
     if (std::get<0>(key) == ir::canonical_domain(node.domain)) names.push_back(std::get<1>(key));
   }
@@ -349,14 +353,32 @@ void bind(Context& context, const Unit& unit, const Where& where) {
   }
 }
 
+// The names of the attributes before one, asked of each in turn. A few are compared faster than
+// they are hashed.
+class NamesBefore {
+ public:
+  explicit NamesBefore(std::span<const ir::Attribute> attributes) : attributes_(attributes) {}
+
+  bool has(const ir::Attribute& attribute) {
+    if (attributes_.size() > few) return !names_.insert(attribute.name).second;
+    const auto before = attributes_.first(static_cast<size_t>(&attribute - attributes_.data()));
+    return std::ranges::find(before, attribute.name, &ir::Attribute::name) != before.end();
+  }
+
+ private:
+  static constexpr size_t few = 16;
+  std::span<const ir::Attribute> attributes_;
+  std::unordered_set<std::string_view> names_;
+};
+
 }  // namespace
 
 void check_node(Context& context, const Unit& unit, const Where& where) {
   const ir::Node& node = *where.node;
-  std::unordered_set<std::string_view> names;
+  NamesBefore names(node.attributes);
   for (const ir::Attribute& attribute : node.attributes) {
     const Where place = where.in("attribute", attribute.name);
-    if (!attribute.name.empty() && !names.insert(attribute.name).second) {
+    if (!attribute.name.empty() && names.has(attribute)) {
       context.report("A-16", place, "remove one", "the node has two attributes of this name");
     }
     check_attribute(context, unit, place, attribute);

@@ -58,12 +58,10 @@ bool is_aligned(const Value& value) {
 }
 
 Tensor viewed(ElementType type, const Shape& shape, const Bytes& bytes) {
-  const bool aligned = bytes.size() > copied_when_unaligned ||
-                       reinterpret_cast<uintptr_t>(bytes.data()) % alignment_of(type) == 0;
   const bool sound =
       type != ElementType::boolean || std::all_of(bytes.data(), bytes.data() + bytes.size(),
                                                   [](std::byte b) { return b <= std::byte{1}; });
-  if (aligned && sound && !bytes.empty())
+  if (is_viewed(type, bytes) && sound && !bytes.empty())
     return Tensor::view(type, shape, bytes.data(), bytes.size(), bytes.owner());
   Tensor copy(type, shape);
   auto* out = static_cast<std::byte*>(copy.mutable_data());
@@ -250,6 +248,11 @@ Tensor decode(const TensorProto& proto, const ExternalBytes& external) {
 }
 
 }  // namespace
+
+bool is_viewed(ElementType type, const Bytes& bytes) {
+  return bytes.size() > copied_when_unaligned ||
+         reinterpret_cast<uintptr_t>(bytes.data()) % alignment_of(type) == 0;
+}
 
 Tensor to_tensor(const TensorProto& proto, const ExternalBytes& external) {
   try {

@@ -22,6 +22,9 @@ using ExternalBytes = std::function<Bytes(const TensorProto& proto, uint64_t nee
 // `external` throws.
 Tensor to_tensor(const TensorProto& proto, const ExternalBytes& external = {});
 
+// Whether to_tensor views such bytes where they lie. Booleans can be copied all the same.
+bool is_viewed(ElementType type, const Bytes& bytes);
+
 // The same elements at an address that fits their type: the tensor itself, or a copy.
 Tensor aligned(const Tensor& tensor);
 // The same of all tensors that a value holds, at any depth.

@@ -50,9 +50,10 @@ class Writer {
     put(values.size());
     for (const int64_t value : values) number(value);
   }
-  void bytes(const std::vector<std::byte>& values) {
+  void bytes(const std::vector<uint8_t>& values) {
     put(values.size());
-    made_.insert(made_.end(), values.begin(), values.end());
+    const auto bytes = std::as_bytes(std::span(values));
+    made_.insert(made_.end(), bytes.begin(), bytes.end());
   }
   std::vector<std::byte> take() { return std::move(made_); }
 
@@ -82,14 +83,16 @@ class Reader {
   void list(std::vector<int64_t>& values) {
     const uint64_t count = take();
     sound_ = sound_ && count <= left_.size() / 8;
+    if (sound_) values.reserve(static_cast<size_t>(count));
     for (uint64_t i = 0; sound_ && i < count; ++i) number(values.emplace_back());
   }
-  void bytes(std::vector<std::byte>& values) {
+  void bytes(std::vector<uint8_t>& values) {
     const uint64_t count = take();
     sound_ = sound_ && count <= left_.size();
     if (!sound_) return;
     const auto taken = left_.first(static_cast<size_t>(count));
-    values.assign(taken.begin(), taken.end());
+    const auto* first = reinterpret_cast<const uint8_t*>(taken.data());
+    values.assign(first, first + taken.size());
     left_ = left_.subspan(taken.size());
   }
   bool is_whole() const { return sound_ && left_.empty(); }
@@ -112,6 +115,11 @@ class Reader {
 std::string_view name_of(PackFamily family) {
   const auto number = static_cast<size_t>(family);
   return number < names.size() ? names[number] : std::string_view();
+}
+
+std::vector<uint8_t> parameters_of(std::span<const int32_t> numbers) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(numbers.data());
+  return {bytes, bytes + numbers.size_bytes()};
 }
 
 std::string describe(const PackFormat& f) {

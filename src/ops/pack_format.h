@@ -52,10 +52,13 @@ struct PackFormat {
   std::vector<int64_t> strides = {}, dilations = {};
   // What is packed together with the constant, by content: factors of output channels (float32),
   // zero points.
-  std::vector<std::byte> parameters = {};
+  std::vector<uint8_t> parameters = {};
 
   auto operator<=>(const PackFormat&) const = default;
 };
+
+// The bytes of numbers that are packed together with a constant.
+std::vector<uint8_t> parameters_of(std::span<const int32_t> numbers);
 
 // "conv float32[64,3,7,7] strides 2,2", for messages.
 std::string describe(const PackFormat& format);

@@ -20,14 +20,14 @@
 namespace sardonyx {
 
 std::set<std::string> defaults_of(const ir::Graph& graph) {
-  std::unordered_set<std::string_view> initializers;
-  for (const ir::TensorProto& one : graph.initializers) initializers.insert(one.name);
-  for (const ir::SparseTensorProto& one : graph.sparse_initializers)
-    initializers.insert(one.values.name);
+  std::unordered_set<std::string_view> inputs;  // most models have few
+  for (const ir::ValueInfo& input : graph.inputs) inputs.insert(input.name);
   std::set<std::string> defaults;
-  for (const ir::ValueInfo& input : graph.inputs) {
-    if (initializers.contains(input.name)) defaults.insert(input.name);
-  }
+  const auto add = [&](const std::string& initializer) {
+    if (inputs.contains(initializer)) defaults.insert(initializer);
+  };
+  for (const ir::TensorProto& one : graph.initializers) add(one.name);
+  for (const ir::SparseTensorProto& one : graph.sparse_initializers) add(one.values.name);
   return defaults;
 }
 

@@ -167,6 +167,8 @@ void Model::Implementation::judge() const {
     judged_.findings = std::move(repaired.findings);
     warnings = std::move(repaired.repairs);
   }
+  judged_.is_clean =
+      !strict && !judged_.mended && judged_.findings.empty() && warnings.empty() && !whole;
   if (whole && !judged_.mended) {
     judged_.memory = MemoryCharge(wire::memory_of(*whole));
     judged_.mended = std::move(whole);

@@ -57,6 +57,8 @@ struct Model::Implementation {
     // What runs instead of `model`, where lenient reading mended it or external data was deferred.
     std::optional<ir::Model> mended;
     std::vector<check::Diagnostic> findings;  // of the checker's runnable profile, after mending
+    // Nothing was found, mended or warned of by the lenient reading either.
+    bool is_clean = false;
   };
   const Judged& judged() const;
   // Makes external data views of its files.

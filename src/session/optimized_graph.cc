@@ -226,7 +226,8 @@ std::optional<std::string> write_graph(const ir::Graph& graph, const ModelFiles&
     tensor.doc_string.clear();
     tensor.metadata_props.clear();
     const Bytes given = elements_of(tensor);
-    if (given.size() >= min_stored) {
+    // What would be copied whenever the graph is read lies better among the constants.
+    if (given.size() >= min_stored && ir::is_viewed(tensor.element_type(), given)) {
       if (const auto place = files.place_of(given.span()))
         return set_elsewhere(tensor, std::to_string(place->file), place->offset, given.size());
     }
@@ -262,8 +263,8 @@ bool StoredGraphs::add(const OptimizedGraph& graph, const ModelFiles& files) {
   const auto message = write_graph(graph.graph, files, with_more);
   if (!message || with_more.size() > files.size() + always) return false;
   constants = std::move(with_more);
-  graphs.push_back(
-      {graph.choice, graph.warnings, Bytes::copy_of(std::as_bytes(std::span(*message)))});
+  graphs.push_back({graph.choice, graph.is_of_clean_model, graph.warnings,
+                    Bytes::copy_of(std::as_bytes(std::span(*message)))});
   return true;
 }
 

@@ -23,7 +23,8 @@ namespace sardonyx {
 
 // What passes made of a model's graph for one choice of options.
 struct OptimizedGraph {
-  std::string choice;  // to_text(VariantChoice)
+  std::string choice;              // to_text(VariantChoice)
+  bool is_of_clean_model = false;  // Judged::is_clean
   ir::Graph graph;
   std::vector<Warning> warnings;  // that were told while it was made
 };
@@ -79,6 +80,7 @@ ir::Graph read_graph(const Bytes& message, const ModelFiles& files, const Bytes&
 // A graph as a file keeps it.
 struct StoredGraph {
   std::string choice;
+  bool is_of_clean_model = false;
   std::vector<Warning> warnings;
   Bytes message;  // of write_graph
 };

@@ -18,7 +18,7 @@ namespace {
 // All numbers are little-endian. The first byte is no text, and what changes the ends of lines
 // changes the magic.
 constexpr std::array<unsigned char, 8> magic{0x89, 'S', 'D', 'X', '\r', '\n', 0x1a, '\n'};
-constexpr uint32_t format_version = 2;
+constexpr uint32_t format_version = 3;
 constexpr size_t header_size = 256;
 constexpr size_t version_size = 32;
 constexpr size_t header_hash_at = header_size - sizeof(ContentHash);
@@ -223,8 +223,8 @@ class PackedFile::Parser {
     Reader reader(all.span(), offset, path_);
     if (content_hash(all.span()) != header_.graphs_hash)
       reader.refuse("the graphs have another checksum");
-    // A graph has three numbers at least.
-    if (header_.graphs > size / 24) reader.refuse("there is no room for {} graphs", header_.graphs);
+    // A graph has four numbers at least.
+    if (header_.graphs > size / 32) reader.refuse("there is no room for {} graphs", header_.graphs);
     for (uint64_t i = 0; i < header_.graphs; ++i) file_.graphs_.push_back(graph(reader, all));
     if (reader.left() != 0) reader.refuse("{} bytes follow the last graph", reader.left());
     file_.constants_at_ = header_.data_offset;
@@ -234,6 +234,9 @@ class PackedFile::Parser {
   StoredGraph graph(Reader& reader, const Bytes& all) const {
     StoredGraph made;
     made.choice = reader.text();
+    const uint64_t is_clean = reader.u64();
+    if (is_clean > 1) reader.refuse("{} does not say whether the model is clean", is_clean);
+    made.is_of_clean_model = is_clean == 1;
     const uint64_t warnings = reader.u64();
     if (warnings > reader.left() / 32) reader.refuse("there is no room for {} warnings", warnings);
     for (uint64_t i = 0; i < warnings; ++i) {
@@ -431,6 +434,7 @@ Writer section_of(std::span<const StoredGraph> graphs) {
   Writer section;
   for (const StoredGraph& graph : graphs) {
     section.text(graph.choice);
+    section.u64(graph.is_of_clean_model ? 1 : 0);
     section.u64(graph.warnings.size());
     for (const Warning& warning : graph.warnings) {
       for (const std::string* text :

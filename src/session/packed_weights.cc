@@ -105,7 +105,9 @@ std::string difference(const Tensor& found, const Tensor& made, size_t part) {
 // A graph in a file of its own: the same bytes for the same graph.
 StoredGraphs alone(const StoredGraph& stored, const Bytes& constants, const ModelFiles& files) {
   StoredGraphs made;
-  made.add({stored.choice, read_graph(stored.message, files, constants), stored.warnings}, files);
+  made.add({stored.choice, stored.is_of_clean_model, read_graph(stored.message, files, constants),
+            stored.warnings},
+           files);
   return made;
 }
 
@@ -177,8 +179,8 @@ namespace {
 // Throws Error where the file's graph can't be the one that was stored.
 OptimizedGraph graph_of(const PackedFile& file, const StoredGraph& stored, const ModelFiles& files,
                         std::span<const std::string> inputs, std::span<const std::string> outputs) {
-  OptimizedGraph made{stored.choice, read_graph(stored.message, files, file.constants()),
-                      stored.warnings};
+  OptimizedGraph made{stored.choice, stored.is_of_clean_model,
+                      read_graph(stored.message, files, file.constants()), stored.warnings};
   const auto have = [](const std::vector<ir::ValueInfo>& values,
                        std::span<const std::string> names) {
     return std::ranges::equal(values, names, {}, &ir::ValueInfo::name);
@@ -190,12 +192,27 @@ OptimizedGraph graph_of(const PackedFile& file, const StoredGraph& stored, const
 
 }  // namespace
 
+std::vector<std::shared_ptr<const PackedFile>> PackedWeights::files_of_same() const {
+  std::vector<std::shared_ptr<const PackedFile>> files;
+  for (const auto& file : {given_, file_}) {
+    if (file && made_for_.model.knows_files() &&
+        file->made_for().model.files == made_for_.model.files)
+      files.push_back(file);
+  }
+  return files;
+}
+
+bool PackedWeights::knows_clean_model(std::string_view choice) const {
+  for (const auto& file : files_of_same()) {
+    if (const StoredGraph* stored = file->find_graph(choice)) return stored->is_of_clean_model;
+  }
+  return false;
+}
+
 std::optional<OptimizedGraph> PackedWeights::graph(const std::string& choice,
                                                    std::span<const std::string> inputs,
                                                    std::span<const std::string> outputs) const {
-  if (!made_for_.model.knows_files()) return std::nullopt;
-  for (const auto& file : {given_, file_}) {
-    if (!file || file->made_for().model.files != made_for_.model.files) continue;
+  for (const auto& file : files_of_same()) {
     const StoredGraph* stored = file->find_graph(choice);
     if (stored == nullptr) continue;
     try {
@@ -291,8 +308,8 @@ StoredGraphs PackedWeights::with_earlier(const std::vector<OptimizedGraph>& grap
     if (std::ranges::find(made.graphs, earlier.choice, &StoredGraph::choice) != made.graphs.end())
       continue;
     try {
-      made.add({earlier.choice, read_graph(earlier.message, files_, file_->constants()),
-                earlier.warnings},
+      made.add({earlier.choice, earlier.is_of_clean_model,
+                read_graph(earlier.message, files_, file_->constants()), earlier.warnings},
                files_);
     } catch (const Error&) {  // it is of no use to anybody
     }

@@ -42,12 +42,17 @@ class PackedWeights {
                                       std::span<const std::string> inputs,
                                       std::span<const std::string> outputs) const;
 
+  // Whether the file with the graph of a choice says that the model was clean.
+  bool knows_clean_model(std::string_view choice) const;
+
   // Packs and writes what plans have asked for and the file in the cache has not, and the graphs
   // that sessions have made. What can't be
   // written isn't, and not tried again; the log is told.
   void store(ThreadPool& pool);
 
  private:
+  // The files that are of the model's files as they are, in the order to look through them.
+  std::vector<std::shared_ptr<const PackedFile>> files_of_same() const;
   bool is_stored(const ops::PackCache::Identified& one) const;
   std::vector<PackedForm> with_earlier(std::vector<PackedForm> forms) const;
   StoredGraphs with_earlier(const std::vector<OptimizedGraph>& graphs) const;

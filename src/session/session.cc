@@ -102,6 +102,10 @@ struct Session::Implementation {
   std::unique_ptr<const DeclaredOutputs> declared_outputs;
   std::unique_ptr<const ScalarInputs> scalars;
   std::unique_ptr<PackedWeights> packed;  // null: the session has nothing to do with such files
+  // Of nothing overridden, from a file that knows the model as clean: then it runs as it is, and
+  // nobody judges it. Taken by the variant that is made first.
+  mutable std::optional<OptimizedGraph> graph_of_clean;
+  bool is_known_clean = false;
 
   // What runs for one choice of which initializers the caller overrides.
   struct Chosen {
@@ -133,6 +137,12 @@ struct Session::Implementation {
     return options.initializers.empty() && model->custom.empty() && !options.reference &&
            !options.all_outputs;
   }
+  const ir::Graph& runnable() const {
+    return *(is_known_clean ? model->model : model->runnable()).graph;
+  }
+  // Opens the files that options name, and takes what they have for a model that they know as
+  // clean.
+  void take_packed();
   // The optimised graph of a file; false where none has it.
   bool take_graph(const Names& overridden, Variant& variant) const;
   // Lowers and optimises. False where there is no one optimised graph: the variant is plain or
@@ -230,7 +240,7 @@ Variants::Shared Session::Implementation::make_variant(const Names& overridden) 
 
 std::vector<std::string> Session::Implementation::input_names(const Names& overridden) const {
   std::vector<std::string> names;
-  for (const ir::ValueInfo& input : model->runnable().graph->inputs) {
+  for (const ir::ValueInfo& input : runnable().inputs) {
     if (!defaults.contains(input.name) || overridden.contains(input.name))
       names.push_back(input.name);
   }
@@ -239,18 +249,38 @@ std::vector<std::string> Session::Implementation::input_names(const Names& overr
 
 std::vector<std::string> Session::Implementation::output_names() const {
   std::vector<std::string> names;
-  for (const ir::ValueInfo& output : model->runnable().graph->outputs) names.push_back(output.name);
+  for (const ir::ValueInfo& output : runnable().outputs) names.push_back(output.name);
   for (const std::string& name : options.extra_outputs) {
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;
 }
 
+void Session::Implementation::take_packed() try {
+  if (options.reference || (options.packed.empty() && options.cache_folder.empty())) return;
+  if (model->defers_data) refuse_broken(*model);  // which brings in what the files are told by
+  packed = std::make_unique<PackedWeights>(*model, options, log);
+  const VariantChoice choice(options, {});
+  const std::string text = to_text(choice);
+  if (!shares_graphs() || model->defers_data || !model->model.graph ||
+      model->variants.was_asked_for(choice) || !packed->knows_clean_model(text))
+    return;
+  is_known_clean = true;
+  defaults = defaults_of(*model->model.graph);
+  graph_of_clean = packed->graph(text, input_names({}), output_names());
+  is_known_clean = graph_of_clean.has_value();
+} catch (const Error&) {
+  refuse_broken(*model);  // matters more
+  throw;
+}
+
 bool Session::Implementation::take_graph(const Names& overridden, Variant& variant) const {
   if (!packed || !shares_graphs()) return false;
   variant.input_names = input_names(overridden);
-  auto stored = packed->graph(to_text(VariantChoice(options, overridden)), variant.input_names,
-                              output_names());
+  auto stored = overridden.empty() ? std::exchange(graph_of_clean, std::nullopt) : std::nullopt;
+  if (!stored)
+    stored = packed->graph(to_text(VariantChoice(options, overridden)), variant.input_names,
+                           output_names());
   if (!stored) return false;
   if (const auto warn = log.warn()) std::ranges::for_each(stored->warnings, warn);
   variant.graph = std::move(stored->graph);
@@ -259,6 +289,7 @@ bool Session::Implementation::take_graph(const Names& overridden, Variant& varia
 }
 
 bool Session::Implementation::make_graph(const Names& overridden, Variant& variant) const {
+  refuse_broken(*model);  // which nobody has looked at, where a file knows it as clean
   ir::Graph& graph = variant.graph;
   graph = lowered_graph(*model, options, overridden);
   variant.input_names.clear();
@@ -270,7 +301,7 @@ bool Session::Implementation::make_graph(const Names& overridden, Variant& varia
     warnings.push_back(warning);
     if (warn) warn(warning);
   };
-  DeclaredValues declared(*model->runnable().graph, keep ? warn_and_keep : warn);
+  DeclaredValues declared(runnable(), keep ? warn_and_keep : warn);
   declared.hold_initializers();
   const auto inferred = declared.observer();
   variant.memory.add(wire::memory_of(graph));
@@ -286,7 +317,8 @@ bool Session::Implementation::make_graph(const Names& overridden, Variant& varia
   passes::optimize(graph, {.pool = pool.get(), .fuse = fuse, .inferred = inferred});
   model->packs.release_pages_of_files();
   if (keep)
-    model->graphs.add({to_text(VariantChoice(options, overridden)), graph, std::move(warnings)});
+    model->graphs.add({to_text(VariantChoice(options, overridden)), model->judged().is_clean, graph,
+                       std::move(warnings)});
   return true;
 }
 
@@ -455,7 +487,8 @@ Session::Session(const Model& model, const SessionOptions& options)
         std::make_shared<MemoryAccount>(options.memory_limit, "SessionOptions::memory_limit", used);
   }
   s.random = std::make_unique<ops::RandomStreams>(options.seed);
-  refuse_broken(*s.model);
+  within_limit(s.memory, [&] { s.take_packed(); });
+  if (!s.is_known_clean) refuse_broken(*s.model);
   if (options.shared_threads) {
     s.pool = options.shared_threads->pool_;
   } else {
@@ -464,8 +497,8 @@ Session::Session(const Model& model, const SessionOptions& options)
   if (!options.shared_threads)
     tell_of_fewer_threads(s.log, wanted_threads(options), s.pool->threads());
   s.async = std::make_unique<AsyncRuns>(s.pool->threads(), options.processors, s.log);
-  const ir::Graph& graph = *s.model->runnable().graph;
-  s.defaults = defaults_of(graph);
+  const ir::Graph& graph = s.runnable();
+  if (!s.is_known_clean) s.defaults = defaults_of(graph);
   std::vector<ir::ValueInfo> inputs = graph.inputs;
   std::vector<ir::ValueInfo> outputs = graph.outputs;
   ir::name_open_sizes(inputs);
@@ -484,9 +517,6 @@ Session::Session(const Model& model, const SessionOptions& options)
       std::make_unique<DeclaredOutputs>(std::move(inputs), std::move(outputs), s.log.warn());
   s.scalars = std::make_unique<ScalarInputs>(s.inputs, s.model->strict, s.log.warn());
   for (size_t i = 0; i < s.inputs.size(); ++i) s.places.emplace(s.inputs[i].name, i);
-  if (!options.reference && !(options.packed.empty() && options.cache_folder.empty()))
-    s.packed = within_limit(
-        s.memory, [&] { return std::make_unique<PackedWeights>(*s.model, options, s.log); });
   s.main = s.choose(Names());
   for (const ir::ValueInfo& output : typed_outputs(*s.main->variant))
     s.outputs.push_back(describe(output));

@@ -49,4 +49,9 @@ Variants::Shared Variants::get(const VariantChoice& choice, const std::function<
   return variant;
 }
 
+bool Variants::was_asked_for(const VariantChoice& choice) const {
+  const std::lock_guard lock(mutex_);
+  return entries_.contains(choice);
+}
+
 }  // namespace sardonyx

@@ -61,6 +61,8 @@ class Variants {
   // gives. Who asks for one that is being made waits for it; what `make` throws only its caller
   // sees, and the next one makes again.
   Shared get(const VariantChoice& choice, const std::function<Shared()>& make);
+  // Somebody has asked for it; it may be gone since.
+  bool was_asked_for(const VariantChoice& choice) const;
 
  private:
   struct Entry {
@@ -69,7 +71,7 @@ class Variants {
   };
   std::shared_ptr<Entry> entry(const VariantChoice& choice);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<VariantChoice, std::shared_ptr<Entry>> entries_;
 };
 

@@ -27,8 +27,7 @@ struct Number {
 };
 
 PackFormat named(const std::string& name) {
-  const auto bytes = std::as_bytes(std::span(name));
-  return {.family = PackFamily::matrix, .parameters = {bytes.begin(), bytes.end()}};
+  return {.family = PackFamily::matrix, .parameters = {name.begin(), name.end()}};
 }
 
 std::vector<PackPart> of_bytes(int64_t bytes) { return {{ElementType::uint8, bytes}}; }

@@ -23,7 +23,7 @@ PackFormat example() {
           .group = 2,
           .strides = {2, 2, 1},
           .dilations = {1, 1, 1},
-          .parameters = {std::byte{1}, std::byte{0}, std::byte{255}}};
+          .parameters = {1, 0, 255}};
 }
 
 // One change to each field.
@@ -50,7 +50,7 @@ const std::vector<std::function<void(PackFormat&)>> changes{
     [](PackFormat& f) {
       f.dilations = {2, 1, 1};
     },
-    [](PackFormat& f) { f.parameters[1] = std::byte{2}; },
+    [](PackFormat& f) { f.parameters[1] = 2; },
     [](PackFormat& f) { f.parameters.clear(); },
 };
 

@@ -343,6 +343,30 @@ g (float[2,4] x) => (float[2,4] y) <float[2,5] a> { a = Relu(x) y = Neg(a) })")
   EXPECT_EQ(warnings(packed()), warnings(""));
 }
 
+// What is mended or warned of when a model is loaded is so with the file, too.
+TEST_F(OptimizedGraphs, TellOfModelsThatNeedNoMending) {
+  const auto is_clean = [&] {
+    pack_model(Model(model()), packed());
+    return PackedFile::open(packed())->graphs()[0].is_of_clean_model;
+  };
+  EXPECT_TRUE(is_clean());
+  Model::from_text(R"(<ir_version: 10, opset_import: ["" : 21]>
+g (float[2,4] x) => (y) { y = Neg(a) a = Relu(x) })")
+      .save(model());
+  EXPECT_FALSE(is_clean());
+  for (const std::string& file : {std::string(), packed()}) {
+    std::vector<std::string> warnings;
+    const Model loaded(model(), {.warn = [&](const Warning& warning) {
+                         warnings.push_back(warning.to_string());
+                       }});
+    const Session session(loaded, {.packed = file});
+    EXPECT_EQ(warnings.size(), 1u);
+    const std::vector<Value> made =
+        session.run({{"x", Tensor::of<float>(std::vector<float>(8, 2), {2, 4})}});
+    EXPECT_EQ(made[0].tensor().elements<float>()[7], -2);
+  }
+}
+
 // --- Hostile files -------------------------------------------------------------------------------
 
 // Writes the file's forms again with other graphs.
@@ -428,6 +452,41 @@ TEST_F(OptimizedGraphs, ThatBreakARuleAreRefused) {
   }));
   EXPECT_TRUE(takes({.cache_folder = cache()}));
   EXPECT_EQ(bits_of(Session(model(), {.cache_folder = cache()}).run(inputs())), expected);
+}
+
+// A model that no file should call clean runs as the file's graph says; what needs the model itself
+// is refused.
+TEST_F(OptimizedGraphs, ThatCallABrokenModelClean) {
+  const std::string text = R"(<ir_version: 10, opset_import: ["" : 21]>
+g (float[N,4] x, float[4] bias) => (y) <float[4] bias = {1, 2, 3, 4}> { y = Add(x, bias) })";
+  Model::from_text(text).save(model());
+  pack_model(Model(model()), packed());
+  const auto file = PackedFile::open(packed());
+  const std::vector<NamedValue> x = {{"x", Tensor::of<float>({1, 2, 3, 4}, {1, 4})}};
+  const std::string expected = bits_of(Session(model()).run(x));
+  const auto break_by = [&](const std::function<void(ir::Model&)>& change) {
+    ir::Model broken = Model::from_text(text).implementation().model;
+    change(broken);
+    std::ofstream(model(), std::ios::binary) << wire::write_model(broken);
+    EXPECT_THROW(Session{model()}, Error);
+    StoredGraphs graphs;
+    graphs.constants.add(file->constants());
+    graphs.graphs.assign(file->graphs().begin(), file->graphs().end());
+    const Model loaded(model());
+    write_packed(packed(), {fingerprint_of(loaded.implementation()), packing_target()}, {}, graphs);
+  };
+  break_by([](ir::Model& m) { m.graph->nodes[0].op_type = "Nothing"; });
+  const Session session(model(), {.packed = packed()});
+  EXPECT_EQ(bits_of(session.run(x)), expected);
+  std::vector<NamedValue> both = x;
+  both.emplace_back("bias", Tensor::of<float>({1, 2, 3, 4}, {4}));
+  EXPECT_THROW(session.run(both), Error);
+  break_by([](ir::Model& m) { m.graph.reset(); });
+  EXPECT_THROW(Session(model(), {.packed = packed()}), Error);
+  break_by([](ir::Model& m) { m.graph->outputs[0].name = "nothing"; });
+  EXPECT_THROW(Session(model(), {.packed = packed()}), Error);
+  break_by([](ir::Model& m) { m.graph->inputs[0].type.reset(), m.graph->nodes.clear(); });
+  EXPECT_EQ(bits_of(Session(model(), {.packed = packed()}).run(x)), expected);
 }
 
 // Whoever can write the file decides what is computed, and nothing else.

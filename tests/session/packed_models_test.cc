@@ -471,7 +471,7 @@ TEST_F(PackedModels, NumbersThatOverflowAreRefused) {
   }
   EXPECT_REFUSED(ErrorCode::unreadable, "no file of packed weights", read("text"));
   EXPECT_REFUSED(ErrorCode::unreadable, "no file of packed weights", read(""));
-  EXPECT_REFUSED(ErrorCode::unreadable, "of format 3", read(with(8, (uint64_t{256} << 32) | 3)));
+  EXPECT_REFUSED(ErrorCode::unreadable, "of format 2", read(with(8, (uint64_t{256} << 32) | 2)));
 }
 
 // A form whose table says other sizes than a kernel needs is not taken.

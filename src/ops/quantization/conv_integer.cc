@@ -46,13 +46,12 @@ Packed pack_constant(PrepareContext& ctx, const Operands& o, int64_t group) {
   std::vector<int32_t> zeros;
   for (int64_t i = 0; zero && i < zero->size(); ++i)
     zeros.push_back(byte_at(zero->element_type(), zero->data(), i));
-  const auto content = std::as_bytes(std::span(zeros));
   const PackFormat format{.family = PackFamily::conv_integer,
                           .from = w->element_type(),
                           .to = ElementType::int16,
                           .shape = w->shape(),
                           .group = group,
-                          .parameters = {content.begin(), content.end()}};
+                          .parameters = parameters_of(zeros)};
   const int64_t size = kernels::conv_integer_weights_size(shape);
   return ctx.packed<Tensor>(o.w, format, {{ElementType::int16, size}},
                             [weights = *w, shape, zeros, size](ThreadPool& pool) {

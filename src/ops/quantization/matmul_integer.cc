@@ -125,12 +125,11 @@ Packed pack_constant(PrepareContext& ctx, const Operands& o) {
                         ? static_cast<const int8_t*>(zero->data())[i]
                         : static_cast<const uint8_t*>(zero->data())[i]);
   }
-  const auto content = std::as_bytes(std::span(zeros));
   const PackFormat format{.family = PackFamily::integer_matrix,
                           .from = b->element_type(),
                           .to = ElementType::int16,
                           .shape = b->shape(),
-                          .parameters = {content.begin(), content.end()}};
+                          .parameters = parameters_of(zeros)};
   const int64_t size = kernels::integer_panels_size(N, K);
   return ctx.packed<Tensor>(o.b, format, {{ElementType::int16, size}},
                             [matrix = *b, zeros, K, N, size](ThreadPool& pool) {

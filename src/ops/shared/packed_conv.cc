@@ -9,15 +9,14 @@ Tensor weight_factors(const PrepareContext& ctx, int factors, int64_t channels) 
   const Tensor* given = ctx.constant(factors);
   if (given == nullptr)
     ctx.fail(ErrorCode::internal, "{} must be constant", ctx.input_name(factors));
-  ThreadPool alone(1);  // they are few
-  Tensor values = as_floats(*given, alone);
+  Tensor values = as_floats(*given, ThreadPool::single());  // they are few
   if (channels != values.size())
     ctx.fail("{} must have one factor for each output channel", ctx.input_name(factors));
   return values;
 }
 
-std::vector<std::byte> content_of(const Tensor& tensor) {
-  const auto* bytes = static_cast<const std::byte*>(tensor.data());
+std::vector<uint8_t> content_of(const Tensor& tensor) {
+  const auto* bytes = static_cast<const uint8_t*>(tensor.data());
   return {bytes, bytes + tensor.byte_size()};
 }
 

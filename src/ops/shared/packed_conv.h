@@ -1,7 +1,7 @@
 // Packed weights of convolutions.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -19,6 +19,6 @@ std::shared_ptr<const Pack<Tensor>> pack_conv(PrepareContext& ctx, const kernels
 // Factors of that many output channels (input `factors`); empty where the node has none.
 Tensor weight_factors(const PrepareContext& ctx, int factors, int64_t channels);
 // The bytes of its elements, for what a PackFormat says by content.
-std::vector<std::byte> content_of(const Tensor& tensor);
+std::vector<uint8_t> content_of(const Tensor& tensor);
 
 }  // namespace sardonyx::ops
