@@ -21,9 +21,9 @@
 
 #include "base/bytes.h"
 #include "memory.h"
-#include "session/check_file.h"
 #include "session/reading.h"
-#include "session/saving.h"
+#include "tools/check_file.h"
+#include "tools/saving.h"
 
 namespace {
 

@@ -247,7 +247,7 @@ def products() -> None:
     add("MatMul_outer", [f32(500, 1), f32(1, 500)])
     add("MatMul_two", [f32(10000, 12), f32(12, 2)], {1})
     add("MatMul_one", [f32(10000, 64), f32(64, 1)])
-    add("Gemm_turned", [f32(64, 512), f32(256, 512), f32(256)], {1, 2}, transB=1)
+    add("Gemm_transposed", [f32(64, 512), f32(256, 512), f32(256)], {1, 2}, transB=1)
     add("Gemm_f64", [f64(64, 512), f64(512, 256), f64(256)], alpha=0.5)
     add("Gemm_columns", [f32(512, 64), f32(512, 256)], transA=1)
     add("MatMulInteger", [octets(64, 256), octets(256, 128)], {1})

@@ -20,7 +20,7 @@ endif()
 
 set(library_objects)
 set(library_needs)
-foreach(module base kernels image ir wire schema check lenient ops infer eval autodiff lower compose passes run session train api capi)
+foreach(module base kernels image ir wire schema check lenient ops infer eval autodiff lower compose passes run session tools train api capi)
   if(NOT TARGET sardonyx_${module})
     continue()
   endif()
@@ -77,7 +77,7 @@ if(TARGET sardonyx_shared)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shared
     LINK_DEPENDS ${map})
   target_link_options(sardonyx_shared PRIVATE -Wl,--version-script=${map})
-  sardonyx_pack_relocations(sardonyx_shared)
+  sardonyx_link_small(sardonyx_shared)
 endif()
 
 if(TARGET sardonyx_shared AND (BUILD_SHARED_LIBS OR NOT TARGET sardonyx_static))

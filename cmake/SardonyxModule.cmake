@@ -17,6 +17,8 @@ target_compile_options(sardonyx_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-
 # A release has neither debug information nor names of files; debug builds name them as they are, for debuggers.
 target_compile_options(sardonyx_options INTERFACE
   "$<$<CONFIG:RelWithDebInfo,MinSizeRel>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.;-ffile-prefix-map=${PROJECT_BINARY_DIR}=build>")
+# What nothing refers to is left out by linkers that are asked to (sardonyx_link_small).
+target_compile_options(sardonyx_options INTERFACE "$<$<CONFIG:Release>:-ffunction-sections;-fdata-sections>")
 target_include_directories(sardonyx_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 if(SARDONYX_SANITIZE)
@@ -40,8 +42,10 @@ function(sardonyx_compile_together target)
   endif()
 endfunction()
 
-# Half a megabyte of the program is places that the loader adjusts to where it lies. Packed they are a sixteenth of that, for
-# loaders of glibc 2.36 and later: a program that is run here tells. mold 1 packs them, but such programs don't start.
+# What a program links: without the functions and data that nothing refers to, of which sources that are compiled together bring
+# some, and with relocations packed. Half a megabyte of the program is places that the loader adjusts to where it lies; packed
+# they are a sixteenth of that, for loaders of glibc 2.36 and later: a program that is run here tells. mold 1 packs them, but such
+# programs don't start.
 include(CheckCXXSourceRuns)
 set(pack_relocations -fuse-ld=bfd -Wl,-z,pack-relative-relocs)
 if(NOT CMAKE_CROSSCOMPILING)
@@ -49,7 +53,8 @@ if(NOT CMAKE_CROSSCOMPILING)
   check_cxx_source_runs("int number = 0; int* place = &number; int main() { return *place; }" SARDONYX_PACKS_RELOCATIONS)
   unset(CMAKE_REQUIRED_LINK_OPTIONS)
 endif()
-function(sardonyx_pack_relocations target)
+function(sardonyx_link_small target)
+  target_link_options(${target} PRIVATE $<$<CONFIG:Release>:-Wl,--gc-sections>)
   if(SARDONYX_PACKS_RELOCATIONS)
     target_link_options(${target} PRIVATE ${pack_relocations})
   endif()

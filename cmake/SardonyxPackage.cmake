@@ -25,7 +25,7 @@ set_target_properties(sardonyx_cli_shared PROPERTIES LINKER_LANGUAGE CXX OUTPUT_
   RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shared SKIP_BUILD_RPATH ON)
 target_link_libraries(sardonyx_cli_shared PRIVATE sardonyx_shared fmt::fmt Threads::Threads)
 target_link_options(sardonyx_cli_shared PRIVATE -s)
-sardonyx_pack_relocations(sardonyx_cli_shared)
+sardonyx_link_small(sardonyx_cli_shared)
 install(PROGRAMS $<TARGET_FILE:sardonyx_cli_shared> RENAME sardonyx DESTINATION bin
   COMPONENT ${program_package} EXCLUDE_FROM_ALL)
 install(CODE "

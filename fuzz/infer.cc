@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 #include "sardonyx/error.h"
-#include "session/inferred_model.h"
 #include "target.h"
+#include "tools/inferred_model.h"
 #include "wire/read.h"
 #include "wire/streaming_reader.h"
 #include "wire/text_parse.h"

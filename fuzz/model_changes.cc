@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "session/numbers.h"
+#include "tools/numbers.h"
 
 namespace sardonyx::fuzzing {
 namespace {

@@ -14,8 +14,8 @@
 #include "model_changes.h"
 #include "model_tools.h"
 #include "sardonyx/session.h"
-#include "session/convert.h"
 #include "target.h"
+#include "tools/convert.h"
 #include "wire/read.h"
 #include "wire/write.h"
 

@@ -14,9 +14,9 @@
 
 #include "sardonyx/session.h"
 #include "schema/schema.h"
-#include "session/inferred_model.h"
 #include "single_node.h"
 #include "target.h"
+#include "tools/inferred_model.h"
 #include "wire/text_print.h"
 #include "wire/write.h"
 

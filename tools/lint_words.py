@@ -45,6 +45,8 @@ RETIRED = {
     r"\bpack_early\b": "prepack",
     r"\bWideArguments\b|\bScratchLayout\b": "ConvertedArguments, ScratchPlanner",
     r"\bkept_boxes\b|\bbetter_places\b|\bopen_beneath\b": "selected boxes, filter_topk, open_confined",
+    r"\bbyte_turn\b|\bturn_k_major\b|\bStoreTurned|\bTurned?Rows\b|\bmay_turn\b": "sign_offset, transpose_k_major, transposed, may_reorder",
+    r"\bfor_spelled_out\b|spelled_out\.h": "expanded (for_expanded)",
     r"\bcarried up\b": "upgraded",
     r"--plain\b": "--reference",
     r"--pack-early\b": "--prepack",

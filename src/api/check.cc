@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "check/operator_set.h"
-#include "session/check_file.h"
 #include "session/model.h"
+#include "tools/check_file.h"
 
 namespace sardonyx {
 namespace {

@@ -8,9 +8,9 @@
 #include "compose/extract.h"
 #include "compose/merge.h"
 #include "compose/rename.h"
-#include "session/diff.h"
 #include "session/model.h"
-#include "session/saving.h"
+#include "tools/diff.h"
+#include "tools/saving.h"
 #include "wire/footprint.h"
 
 namespace sardonyx {

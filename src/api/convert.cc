@@ -2,8 +2,8 @@
 
 #include "base/memory_account.h"
 #include "lower/inline.h"
-#include "session/convert.h"
 #include "session/model.h"
+#include "tools/convert.h"
 #include "wire/footprint.h"
 
 namespace sardonyx {

@@ -5,9 +5,9 @@
 #include "api/view_maker.h"
 #include "base/fail.h"
 #include "ir/walk.h"
-#include "session/drawing.h"
 #include "session/model.h"
-#include "session/saving.h"
+#include "tools/drawing.h"
+#include "tools/saving.h"
 #include "wire/sink.h"
 #include "wire/text_print.h"
 

@@ -10,7 +10,6 @@
 #include "check/operator_set.h"
 #include "ir/walk.h"
 #include "schema/schema.h"
-#include "session/drawing.h"
 #include "session/reading.h"
 #include "wire/named_forms.h"
 #include "wire/text_parse.h"

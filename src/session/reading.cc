@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "session/drawing.h"
 #include "wire/named_forms.h"
 #include "wire/read.h"
 #include "wire/text_parse.h"
@@ -40,6 +39,13 @@ ModelForm form_of(const std::string& path) {
     if (ending == end) return ModelForm::textproto;
   }
   return ModelForm::binary;
+}
+
+std::optional<DrawingForm> drawing_form_of(std::string_view path) {
+  const std::string ending = lowered_ending(path);
+  if (ending == ".svg") return DrawingForm::svg;
+  if (ending == ".dot" || ending == ".gv") return DrawingForm::dot;
+  return std::nullopt;
 }
 
 std::string ending_problem(const std::string& path, const std::string& source) {

@@ -45,7 +45,8 @@ bool may_decide(const ir::Graph& graph) {
   return found;
 }
 
-// Names of sizes in declarations inside nodes, which need not mean the graph's own of that name.
+// SizeNames of sizes in declarations inside nodes, which need not mean the graph's own of that
+// name.
 std::unordered_set<std::string> names_inside(const ir::Graph& graph) {
   std::unordered_set<std::string> names;
   const auto add = [&](const std::vector<ir::ValueInfo>& values) {
@@ -68,9 +69,9 @@ std::unordered_set<std::string> names_inside(const ir::Graph& graph) {
 }
 
 // Gives every size of the inputs a name that only sizes of inputs have.
-class Names {
+class SizeNames {
  public:
-  explicit Names(const ir::Graph& graph) : taken_(names_inside(graph)) {
+  explicit SizeNames(const ir::Graph& graph) : taken_(names_inside(graph)) {
     for (const ir::ValueInfo& input : graph.inputs) {
       if (!is_ranked(input)) continue;
       for (const ir::Dimension& dim : input.type->shape->dims) {
@@ -162,7 +163,7 @@ std::unique_ptr<SpecializedPlans> SpecializedPlans::of(
     const std::function<void(const ir::Node&, std::string_view, const ir::ValueType&)>& inferred) {
   if (!may_decide(graph)) return nullptr;
   std::vector<ir::ValueInfo> declared = graph.inputs;
-  Names names(graph);
+  SizeNames names(graph);
   for (ir::ValueInfo& input : graph.inputs) {
     if (is_ranked(input)) names.give(input);
   }
@@ -249,7 +250,7 @@ bool SpecializedPlans::may_make(const Entries& entries) {
 bool SpecializedPlans::simplify_for(std::span<const Value> inputs, ThreadPool& pool,
                                     ir::Graph& graph, Entry& entry,
                                     std::unordered_set<std::string>& constants) const {
-  Names names(graph);
+  SizeNames names(graph);
   for (size_t i = 0; i < inputs.size(); ++i) {
     ir::ValueInfo& input = graph.inputs[i];
     if (!input.type || !inputs[i].is_tensor()) continue;

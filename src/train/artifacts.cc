@@ -16,7 +16,7 @@
 #include "ir/tensor.h"
 #include "ir/walk.h"
 #include "session/model.h"
-#include "session/saving.h"
+#include "tools/saving.h"
 #include "train/artifact_forms.h"
 #include "train/draft.h"
 #include "train/finish.h"

@@ -11,7 +11,7 @@
 #include "session/describe.h"
 #include "session/lowered.h"
 #include "session/model.h"
-#include "session/saving.h"
+#include "tools/saving.h"
 #include "train/master_weights.h"
 #include "train/merge_lora.h"
 #include "train/method.h"

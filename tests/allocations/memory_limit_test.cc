@@ -13,8 +13,8 @@
 #include "ir/model.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/session.h"
-#include "session/convert.h"
 #include "session/model.h"
+#include "tools/convert.h"
 #include "wire/write.h"
 
 namespace sardonyx {

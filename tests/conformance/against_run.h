@@ -7,7 +7,7 @@
 #include <string>
 
 #include "sardonyx/value.h"
-#include "session/inferred_model.h"
+#include "tools/inferred_model.h"
 
 namespace sardonyx::conformance {
 

@@ -16,8 +16,8 @@
 
 #include "base/bytes.h"
 #include "sardonyx/error.h"
-#include "session/check_file.h"
 #include "session/reading.h"
+#include "tools/check_file.h"
 
 using namespace sardonyx;
 

@@ -27,7 +27,7 @@
 #include "base/bytes.h"
 #include "exceptions.h"
 #include "ir/dimension.h"
-#include "session/inferred_model.h"
+#include "tools/inferred_model.h"
 #include "wire/external.h"
 #include "wire/read.h"
 

@@ -17,9 +17,9 @@
 #include "sardonyx/info.h"
 #include "sardonyx/inputs.h"
 #include "sardonyx/session.h"
-#include "session/check_file.h"
-#include "session/convert.h"
-#include "session/saving.h"
+#include "tools/check_file.h"
+#include "tools/convert.h"
+#include "tools/saving.h"
 
 #if defined(__clang__)
 #define SARDONYX_AS_IT_IS noinline

@@ -10,8 +10,8 @@
 #include "sardonyx/custom.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/session.h"
-#include "session/convert.h"
 #include "session/model.h"
+#include "tools/convert.h"
 
 namespace sardonyx {
 namespace {

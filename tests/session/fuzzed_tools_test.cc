@@ -6,9 +6,9 @@
 
 #include "sardonyx/info.h"
 #include "sardonyx/session.h"
-#include "session/convert.h"
-#include "session/diff.h"
 #include "session/model.h"
+#include "tools/convert.h"
+#include "tools/diff.h"
 #include "wire/text_parse.h"
 #include "wire/write.h"
 

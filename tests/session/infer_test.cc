@@ -9,8 +9,8 @@
 #include "base/bytes.h"
 #include "sardonyx/error.h"
 #include "sardonyx/session.h"
-#include "session/inferred_model.h"
 #include "session/model.h"
+#include "tools/inferred_model.h"
 #include "wire/streaming_reader.h"
 #include "wire/write.h"
 

@@ -10,7 +10,7 @@
 #include "sardonyx/outputs.h"
 #include "sardonyx/ranking.h"
 #include "sardonyx/text.h"
-#include "session/numbers.h"
+#include "tools/numbers.h"
 
 namespace sardonyx {
 namespace {

@@ -7,7 +7,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-void turn(const RotaryShape& s, const float* x, const float* c, const float* sn, float* y) {
+void rotate(const RotaryShape& s, const float* x, const float* c, const float* sn, float* y) {
   const int64_t half = s.rotated / 2, step = s.interleaved ? 2 : 1,
                 second = s.interleaved ? 1 : half;
   for (int64_t i = 0; i < half; ++i) {
@@ -36,7 +36,7 @@ void rotary_embedding(const RotaryShape& s, const float* x, const float* cosine,
       }
       for (int64_t h = 0; h < s.heads; ++h) {
         const int64_t offset = batch * s.length * per_row + h * s.head_stride + i * s.row_stride;
-        turn(s, x + offset, cosine + row * half, sine + row * half, y + offset);
+        rotate(s, x + offset, cosine + row * half, sine + row * half, y + offset);
       }
     }
   });

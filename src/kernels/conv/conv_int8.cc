@@ -415,7 +415,7 @@ void conv_int8(const ConvParams& shape, const ConvInt8& given, void* scratch, Th
   if (z.out_pixels == 0 || shape.out_channels == 0) return;
   ConvInt8 job = given;
   const auto mask = static_cast<uint8_t>(job.x_type == ElementType::int8 ? 0x80 : 0);
-  job.x_zero += byte_turn(job.x_type, false);
+  job.x_zero += sign_offset(job.x_type, false);
   if (z.channels == 1) return run_planes(z, shape, job, mask, static_cast<uint8_t*>(scratch), pool);
   auto* image = static_cast<uint8_t*>(scratch);
   auto* panels = image + image_bytes(z, shape.group);

@@ -80,14 +80,14 @@ int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
 void copy_windows(const ByteRows& rows, const ConvInt8& job, int64_t first, int64_t end,
                   uint8_t* to) {
   const ConvGeometry& g = rows.g;
-  const bool is_signed = job.x_type == ElementType::int8, turns = is_signed && !takes_signed_rows();
+  const bool is_signed = job.x_type == ElementType::int8, flips = is_signed && !takes_signed_rows();
   const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
   const auto* images = static_cast<const uint8_t*>(job.x);
   const int64_t image_bytes = g.in_pixels * g.group_in;
   Windows<uint8_t>(g, images + g.batch * image_bytes, zero)
       .copy([&](int64_t n) { return images + n * image_bytes; }, OutputPixel(g, first), end - first,
             to, rows.row_bytes());
-  for (int64_t i = first; turns && i < end; ++i, to += rows.row_bytes()) {
+  for (int64_t i = first; flips && i < end; ++i, to += rows.row_bytes()) {
     for (int64_t k = 0; k < g.terms; ++k) to[k] = static_cast<uint8_t>(to[k] ^ 0x80);
   }
 }
@@ -261,7 +261,7 @@ void conv_int8_nhwc(const ConvParams& shape, const ConvInt8& given, void* scratc
     return depthwise_vnni_applies(shape) ? depthwise_vnni(shape, job, scratch, pool)
                                          : depthwise_bytes(g, job, scratch, pool);
   }
-  job.x_zero += byte_turn(job.x_type, false);
+  job.x_zero += sign_offset(job.x_type, false);
   const ByteRows rows(g);
   const RowTasks tasks(rows, pool.threads());
   auto* terms = static_cast<int32_t*>(scratch);

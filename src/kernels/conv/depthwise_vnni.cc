@@ -114,7 +114,7 @@ struct RowTile {
   const Tasks& t;
   const int64_t* offsets;  // of each tap of a row, in bytes of a line
   const uint8_t* padding;  // a line
-  uint8_t x_top, y_top;    // turns signed bytes
+  uint8_t x_top, y_top;    // flips the sign bit of signed bytes
   int32_t zero;
   int64_t groups, sets;
   const Meetings* meetings;  // of 1 and 2 windows
@@ -315,17 +315,17 @@ struct Job {
                   image = task / t.row_tiles / t.groups;
     const int64_t first = group * together, count = std::min(together, t.parts - first);
     uint8_t* padding = space + count * t.ring_bytes();
-    const int32_t turn = job.x_type == ElementType::int8 ? 0x80 : 0,
-                  y_turn = job.y_type == ElementType::int8 ? 0x80 : 0;
-    std::memset(space, job.x_zero + turn,
+    const int32_t x_sign = job.x_type == ElementType::int8 ? 0x80 : 0,
+                  y_sign = job.y_type == ElementType::int8 ? 0x80 : 0;
+    std::memset(space, job.x_zero + x_sign,
                 static_cast<size_t>(count * t.ring_bytes() + t.line_bytes));
     const RowTile b{g,
                     t,
                     offsets,
                     padding,
-                    static_cast<uint8_t>(turn),
-                    static_cast<uint8_t>(y_turn),
-                    job.zero + y_turn,
+                    static_cast<uint8_t>(x_sign),
+                    static_cast<uint8_t>(y_sign),
+                    job.zero + y_sign,
                     row_groups(g),
                     weight_sets(job.w_zero != nullptr),
                     meetings};

@@ -84,8 +84,8 @@ HWY_INLINE void TransformOutput(const TileVec (&m)[4], TileVec (&y)[2]) {
 
 // Some pixels of a line of the image, for as many channels as there are lanes, channel by channel
 // side by side: out[pixel * lanes + channel]. Writes up to a vector's worth of pixels more.
-HWY_INLINE void TurnLine(const float* line, int64_t channel_stride, int64_t channels,
-                         int64_t pixels, float* out) {
+HWY_INLINE void TransposeLine(const float* line, int64_t channel_stride, int64_t channels,
+                              int64_t pixels, float* out) {
   for (int64_t x = 0; x < pixels; x += tile_lanes) {
     const LaneRange used(0, std::min<int64_t>(tile_lanes, pixels - x));
     TileVec v[tile_lanes];
@@ -178,8 +178,9 @@ void InputOf(const WinogradInput& job) {
         continue;
       }
       ZeroLine(line, begin);
-      TurnLine(job.image + (c * job.height + row) * job.width + job.left + begin,
-               job.height * job.width, job.channels - c, end - begin, line + begin * tile_lanes);
+      TransposeLine(job.image + (c * job.height + row) * job.width + job.left + begin,
+                    job.height * job.width, job.channels - c, end - begin,
+                    line + begin * tile_lanes);
       ZeroLine(line + end * tile_lanes, pixels - end);
     }
     for (int64_t tile = 0; tile < job.tiles; ++tile) {

@@ -19,8 +19,8 @@ constexpr bool is_sound(const ByteScale& how) {
   return how.type == ElementType::uint8 && how.zero >= 0 && how.zero <= UINT8_MAX;
 }
 
-// Sums of bytes that are bytes again: `first` and `second` turned to float32, added, perhaps raised
-// to 0, and rounded by `y`. Bytes of `second` and of `y` are of one type.
+// Sums of bytes that are bytes again: `first` and `second` converted to float32, added, perhaps
+// raised to 0, and rounded by `y`. Bytes of `second` and of `y` are of one type.
 struct ByteSum {
   ByteScale first, second, y;
   bool relu = false;

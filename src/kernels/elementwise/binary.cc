@@ -7,9 +7,9 @@
 #include "base/fail.h"
 #include "kernels/convert/cast.h"
 #include "kernels/elementwise/binary_plain.h"
+#include "kernels/elementwise/expanded.h"
 #include "kernels/elementwise/float_tiles.h"
 #include "kernels/elementwise/select.h"
-#include "kernels/elementwise/spelled_out.h"
 #include "kernels/elementwise/walk.h"
 #include "kernels/move/by_cell.h"
 
@@ -110,11 +110,11 @@ BinaryTile plain_tile(Sides sides) {
 void run_float(BinaryOp op, const BroadcastPlan& plan, const float* a, const float* b, float* y,
                ThreadPool& pool) {
   if (const BinaryTile dense = vector_binary(op, Sides::both); dense && has_short_rows(plan)) {
-    return for_spelled_out(plan, {Repeating{a, sizeof(float)}, Repeating{b, sizeof(float)}}, pool,
-                           [&](const void* const* x, int64_t to, int64_t n) {
-                             dense(static_cast<const float*>(x[0]), static_cast<const float*>(x[1]),
-                                   y + to, n);
-                           });
+    return for_expanded(plan, {Repeating{a, sizeof(float)}, Repeating{b, sizeof(float)}}, pool,
+                        [&](const void* const* x, int64_t to, int64_t n) {
+                          dense(static_cast<const float*>(x[0]), static_cast<const float*>(x[1]),
+                                y + to, n);
+                        });
   }
   const int64_t sa = row_stride(plan, 0);
   const int64_t sb = row_stride(plan, 1);
@@ -158,10 +158,10 @@ void run_plain(BinaryOp op, ElementType type, const BroadcastPlan& plan, const v
   const bool power = op == BinaryOp::pow && type == ElementType::float64 && plan.is_scalar(1);
   const bool moves = takes_single(op, type) ? sa + sb > 0 : sa == 1 && sb == 1;
   if (type != ElementType::string && !power && (!moves || has_short_rows(plan))) {
-    return for_spelled_out(plan, {Repeating{a, width}, Repeating{b, width}}, pool,
-                           [&](const void* const* x, int64_t to, int64_t n) {
-                             row(x[0], x[1], static_cast<char*>(y) + to * out_width, n, 1, 1);
-                           });
+    return for_expanded(plan, {Repeating{a, width}, Repeating{b, width}}, pool,
+                        [&](const void* const* x, int64_t to, int64_t n) {
+                          row(x[0], x[1], static_cast<char*>(y) + to * out_width, n, 1, 1);
+                        });
   }
   const auto* x0 = static_cast<const char*>(a);
   const auto* x1 = static_cast<const char*>(b);
@@ -219,7 +219,7 @@ void where_rows(const BroadcastPlan& plan, const uint8_t* condition, const T* a,
     if (sc != 1 || sa != 1 || sb != 1 || has_short_rows(plan)) {
       constexpr int64_t width = sizeof(T);
       const Repeating inputs[] = {{condition, 1}, {a, width}, {b, width}};
-      return for_spelled_out(plan, inputs, pool, [&](const void* const* x, int64_t to, int64_t n) {
+      return for_expanded(plan, inputs, pool, [&](const void* const* x, int64_t to, int64_t n) {
         select(static_cast<const uint8_t*>(x[0]), static_cast<const T*>(x[1]),
                static_cast<const T*>(x[2]), y + to, n);
       });

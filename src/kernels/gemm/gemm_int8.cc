@@ -561,18 +561,18 @@ constexpr int64_t group_bytes = 4 * byte_panel_columns;  // of four terms of a p
 struct ByteStrip {
   const uint8_t* from;
   int64_t term_stride, column_stride, k, used;
-  uint32_t mask;  // turns four bytes
+  uint32_t mask;  // flips the sign bits of four bytes
   int8_t* to;
   int32_t* sums;
 
-  int8_t turned(const uint8_t* byte) const { return static_cast<int8_t>(*byte ^ (mask & 0xff)); }
+  int8_t flipped(const uint8_t* byte) const { return static_cast<int8_t>(*byte ^ (mask & 0xff)); }
 
   // Terms [first, end), whatever the strides.
   void pack_some(int64_t first, int64_t end) const {
     for (int64_t t = first; t < end; ++t) {
       int8_t* group = to + t / 4 * group_bytes + t % 4;
       for (int64_t j = 0; j < used; ++j) {
-        const int8_t value = turned(from + t * term_stride + j * column_stride);
+        const int8_t value = flipped(from + t * term_stride + j * column_stride);
         group[4 * j] = value;
         sums[j] += value;
       }
@@ -595,7 +595,7 @@ struct ByteStrip {
           std::memcpy(group, &four, sizeof four);
         }
         int32_t sum = 0;
-        for (int64_t t = first; t < end; ++t) sum += turned(column + t);
+        for (int64_t t = first; t < end; ++t) sum += flipped(column + t);
         sums[j] += sum;
       }
     }
@@ -612,7 +612,7 @@ struct ByteStrip {
       for (int64_t j = 0; j < used; ++j) {
         int32_t sum = 0;
         for (int64_t r = 0; r < 4; ++r) {
-          const int8_t value = turned(rows[r] + j);
+          const int8_t value = flipped(rows[r] + j);
           group[4 * j + r] = value;
           sum += value;
         }

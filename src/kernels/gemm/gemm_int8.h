@@ -1,5 +1,5 @@
 // Products of bytes, one operand unsigned and the other signed, summed exactly in int32, four terms
-// at a time. Operands of the other sign are turned by their top bit: +128 or -128, which their zero
+// at a time. Operands of the other sign have their sign bit flipped: +128 or -128, which their zero
 // points take up.
 #pragma once
 
@@ -15,9 +15,9 @@ namespace sardonyx::kernels {
 inline constexpr int64_t byte_panel_columns = 64;
 inline int64_t vnni_groups(int64_t k) { return (k + 3) / 4; }
 
-// What turning a byte of type `from` for an operand of the other sign does to its zero point:
-// 128 (int8 read as unsigned), -128 (uint8 read as signed) or 0.
-inline int32_t byte_turn(ElementType from, bool to_signed) {
+// What flipping the sign bit of a byte of type `from` for an operand of the other sign does to its
+// zero point: 128 (int8 read as unsigned), -128 (uint8 read as signed) or 0.
+inline int32_t sign_offset(ElementType from, bool to_signed) {
   if (from == ElementType::int8) return to_signed ? 0 : 128;
   return to_signed ? -128 : 0;
 }
@@ -82,7 +82,8 @@ struct ByteSums {
 void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
                   int64_t y_stride);
 
-// Rows of bytes, `stride` bytes apart. Signed ones are read as unsigned, turned by their top bit.
+// Rows of bytes, `stride` bytes apart. Signed ones are read as unsigned, with their sign bit
+// flipped.
 struct ByteRowsOf {
   const uint8_t* data = nullptr;
   int64_t stride = 0, count = 0, groups = 0;
@@ -91,7 +92,7 @@ struct ByteRowsOf {
 // Whether byte_panel_finish takes signed rows on this machine.
 bool takes_signed_rows();
 // The products of rows with `columns` columns of a signed panel, and what becomes of them, as
-// finish_bytes says; row_sums, of bytes that have been turned, are needed where there is a factor.
+// finish_bytes says; row_sums, of bytes as they are read, are needed where there is a factor.
 void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
                        const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
                        BytesAhead ahead = {});

@@ -16,16 +16,16 @@ constexpr int64_t lanes = 16;
 constexpr int64_t group_bytes = 4 * byte_panel_columns;  // of a panel
 
 // The sums of some rows and `vectors` vectors of columns, which begin with `start`. The rows' bytes
-// are turned by `turn`; three rows have an address of their own.
+// are flipped by `sign_bit`; three rows have an address of their own.
 template <bool panel_signed, int rows, int vectors>
 SARDONYX_VNNI void product_tile(const uint8_t* a, int64_t stride, int64_t groups,
-                                const uint8_t* panel, const int32_t* start, uint8_t turn,
+                                const uint8_t* panel, const int32_t* start, uint8_t sign_bit,
                                 int32_t* to) {
   constexpr int near = 3, bases = (rows + near - 1) / near;
   const uint8_t* base[bases];
 #pragma GCC unroll 8
   for (int i = 0; i < bases; ++i) base[i] = a + i * near * stride;
-  const __m512i turns = _mm512_set1_epi8(static_cast<char>(turn));
+  const __m512i sign_bits = _mm512_set1_epi8(static_cast<char>(sign_bit));
   __m512i sums[rows][vectors];
 #pragma GCC unroll 12
   for (int r = 0; r < rows; ++r) {
@@ -40,7 +40,7 @@ SARDONYX_VNNI void product_tile(const uint8_t* a, int64_t stride, int64_t groups
     for (int r = 0; r < rows; ++r) {
       int32_t group;
       std::memcpy(&group, base[r / near] + r % near * stride, 4);
-      const __m512i x = _mm512_xor_si512(_mm512_set1_epi32(group), turns);
+      const __m512i x = _mm512_xor_si512(_mm512_set1_epi32(group), sign_bits);
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         sums[r][v] = panel_signed ? _mm512_dpbusd_epi32(sums[r][v], x, b[v])
@@ -86,15 +86,15 @@ void by_vectors(int64_t columns, const F& f) {
 // operands are worth in steps of the output: several roundings of numbers up to 255.
 constexpr float error_per_unit = 0x1p-24f * 255 * 8;
 
-// How sums of int32 become bytes, all read as uint8: int8 is that with its top bit turned.
+// How sums of int32 become bytes, all read as uint8: int8 is that with its sign bit flipped.
 struct Rounding {
   Rounding(const ByteFinish& how, int64_t columns) : how(how), columns(columns) {
-    const auto turn = [](ElementType type) { return type == ElementType::int8 ? 0x80 : 0; };
-    top_bit = turn(how.type);
+    const auto sign_bit = [](ElementType type) { return type == ElementType::int8 ? 0x80 : 0; };
+    top_bit = sign_bit(how.type);
     zero = how.zero + top_bit;
     if (how.sum == nullptr) return;
     const ByteSum& sum = *how.sum;
-    first_zero = static_cast<float>(sum.first.zero + turn(sum.first.type));
+    first_zero = static_cast<float>(sum.first.zero + sign_bit(sum.first.type));
     zero = sum.y.zero + top_bit;
     first = sum.first.scale / sum.y.scale, second = sum.second.scale / sum.y.scale;
     start = -second * static_cast<float>(sum.second.zero + top_bit);

@@ -115,7 +115,7 @@ void RequantizeRow(const int32_t* sums, const float* scale, int64_t step, int32_
   const auto lanes = static_cast<int64_t>(hn::Lanes(df));
   const auto bottom = hn::Set(df, static_cast<float>(low - zero)),
              top = hn::Set(df, static_cast<float>(high - zero)), same = hn::Set(df, *scale);
-  // Counted from the lowest value; of signed bytes that turns the highest bit.
+  // Counted from the lowest value; of signed bytes that flips the sign bit.
   const auto offset = hn::Set(di, zero - low);
   const auto sign = hn::Set(d8, static_cast<uint8_t>(low == 0 ? 0 : 0x80));
   const auto bytes = [&](const int32_t* from, const float* factors) {

@@ -77,8 +77,8 @@ HWY_INLINE void StoreSums(const TileVec (&sum)[n], float* to) {
 }
 
 template <int n>
-void TurnedRows(const float* a, int64_t a_stride, int64_t rows, const float* columns, int64_t k,
-                float* sums) {
+void TransposedRows(const float* a, int64_t a_stride, int64_t rows, const float* columns, int64_t k,
+                    float* sums) {
   const TileTag d;
   for (int64_t r = 0; r < rows; r += tile_lanes) {
     const int64_t some = std::min<int64_t>(tile_lanes, rows - r);
@@ -120,7 +120,7 @@ void TurnedRows(const float* a, int64_t a_stride, int64_t rows, const float* col
 template <int n>
 void Rows(const float* a, int64_t a_stride, int64_t rows, const float* columns, int64_t k,
           float* sums) {
-  if (SideBySide(n, k)) return TurnedRows<n>(a, a_stride, rows, columns, k, sums);
+  if (SideBySide(n, k)) return TransposedRows<n>(a, a_stride, rows, columns, k, sums);
   int64_t r = 0;
   for (; r + group_rows <= rows; r += group_rows)
     Dots<group_rows, n>(a + r * a_stride, a_stride, columns, k, sums + r * n);
@@ -188,7 +188,7 @@ HWY_EXPORT(SideBySide);
 HWY_EXPORT(OuterProduct);
 
 bool narrow_pays(int64_t M, int64_t N, int64_t K, int64_t lanes) {
-  constexpr int64_t fewest_rows = 64;  // worth turning the columns
+  constexpr int64_t fewest_rows = 64;  // worth transposing the columns
   constexpr int64_t last_sum = 3;      // adding up a vector's lanes costs as many products
   if (M < fewest_rows || N > max_narrow || K <= 0) return false;
   return HWY_DYNAMIC_DISPATCH(SideBySide)(N, K) || 10 * N * (K / lanes + last_sum) < 7 * K;

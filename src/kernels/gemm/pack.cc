@@ -32,8 +32,8 @@ void pack_panel(const TileKernels& kernels, const float* b, int64_t row_stride,
   } else if (row_stride == 1 || k == 1) {
     for (int64_t j = 0; j < width; j += kernels.lanes) {
       const int64_t count = std::clamp<int64_t>(columns - j, 0, kernels.lanes);
-      kernels.turn_k_major(b + j * column_stride, column_stride, static_cast<int>(count), k,
-                           out + j, width);
+      kernels.transpose_k_major(b + j * column_stride, column_stride, static_cast<int>(count), k,
+                                out + j, width);
     }
   } else {
     pack_any(b, column_stride, row_stride, columns, k, out, width);

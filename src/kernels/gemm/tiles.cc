@@ -204,7 +204,7 @@ void StoreTile(const TileStore& s) {
 
 constexpr int64_t transposed_stride = (tile_rows + tile_lanes - 1) / tile_lanes * tile_lanes;
 
-void StoreTurnedBlocks(const TileStore& store) {
+void StoreTransposedBlocks(const TileStore& store) {
   HWY_ALIGN float transposed[2 * tile_lanes * transposed_stride];
   TransposeBlocks(store.sums, store.sums_stride, transposed_stride, store.rows, transposed,
                   transposed_stride);
@@ -217,7 +217,7 @@ void StoreTurnedBlocks(const TileStore& store) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 // A whole vector of output rows, from registers to their places.
 template <bool residual>
-void StoreTurnedAs(const TileStore& s) {
+void StoreTransposedAs(const TileStore& s) {
   const hn::ScalableTag<float> d;
   const Epilogue& e = *s.epilogue;
   const TileVec alpha = hn::Set(d, e.alpha);
@@ -249,26 +249,26 @@ void StoreTurnedAs(const TileStore& s) {
 }
 
 // The common epilogues; false: not one of them.
-bool StoreTurned(const TileStore& s) {
+bool StoreTransposed(const TileStore& s) {
   const Epilogue& e = *s.epilogue;
   float low, high;
   if (s.rows % tile_lanes != 0 || s.columns > tile_lanes || e.bias_axis == BiasAxis::column ||
       (e.residual_last && s.residual != nullptr) || !ClipRange(e, low, high)) {
     return false;
   }
-  s.residual != nullptr ? StoreTurnedAs<true>(s) : StoreTurnedAs<false>(s);
+  s.residual != nullptr ? StoreTransposedAs<true>(s) : StoreTransposedAs<false>(s);
   return true;
 }
 #else
-bool StoreTurned(const TileStore&) { return false; }
+bool StoreTransposed(const TileStore&) { return false; }
 #endif
 
 void StoreTileTransposed(const TileStore& store) {
-  if (!StoreTurned(store)) StoreTurnedBlocks(store);
+  if (!StoreTransposed(store)) StoreTransposedBlocks(store);
 }
 
-void TurnKMajor(const float* in, int64_t stride, int count, int64_t k, float* out,
-                int64_t out_stride) {
+void TransposeKMajor(const float* in, int64_t stride, int count, int64_t k, float* out,
+                     int64_t out_stride) {
   int64_t t = 0;
   for (; t + tile_lanes <= k; t += tile_lanes) {
     TileVec v[tile_lanes];
@@ -406,7 +406,7 @@ TileKernels MakeTable() {
   table.dot = &Dot;
   table.store = &StoreTile;
   table.store_transposed = &StoreTileTransposed;
-  table.turn_k_major = &TurnKMajor;
+  table.transpose_k_major = &TransposeKMajor;
   table.copy_k_major = &CopyKMajor;
   return table;
 }

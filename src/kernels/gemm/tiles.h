@@ -106,10 +106,10 @@ struct TileKernels {
   TileStoreKernel store = nullptr;
   TileStoreKernel store_transposed = nullptr;
   // Operands rewritten term after term, `width` floats each, of which the first `count` come from
-  // `in` and the rest are 0. turn_k_major: out[t * out_stride + i] = in[i * stride + t], width =
-  // lanes; copy_k_major: out[t * width + i] = in[t * stride + i], width a multiple of lanes.
-  void (*turn_k_major)(const float* in, int64_t stride, int count, int64_t k, float* out,
-                       int64_t out_stride) = nullptr;
+  // `in` and the rest are 0. transpose_k_major: out[t * out_stride + i] = in[i * stride + t], width
+  // = lanes; copy_k_major: out[t * width + i] = in[t * stride + i], width a multiple of lanes.
+  void (*transpose_k_major)(const float* in, int64_t stride, int count, int64_t k, float* out,
+                            int64_t out_stride) = nullptr;
   void (*copy_k_major)(const float* in, int64_t stride, int count, int64_t k, float* out,
                        int width) = nullptr;
 };

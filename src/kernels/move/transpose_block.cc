@@ -12,7 +12,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 // As many rows as columns, each one vector of 16 bytes. Rows that lie half the square apart are
-// interleaved into each other, which, done as often as the side can be halved, turns the square.
+// interleaved into each other, which, done as often as the side can be halved, transposes the
+// square.
 template <class T>
 HWY_INLINE void Square(const T* x, int64_t x_column, T* y, int64_t y_row) {
   constexpr int side = 16 / sizeof(T);
@@ -131,7 +132,8 @@ void Transpose(const T* x, int64_t x_column, T* y, int64_t y_row, int64_t rows, 
 }
 
 template <class T>
-void Turn(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
+void TransposeWhole(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows,
+                    int64_t columns) {
   const auto* from = static_cast<const T*>(x);
   auto* to = static_cast<T*>(y);
   if (columns == y_row && columns >= 2 && columns <= 4)
@@ -144,17 +146,21 @@ void Turn(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows,
     Transpose<false>(from, x_column, to, y_row, rows, columns);
 }
 
-void Turn1(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
-  Turn<uint8_t>(x, x_column, y, y_row, rows, columns);
+void Transpose1(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows,
+                int64_t columns) {
+  TransposeWhole<uint8_t>(x, x_column, y, y_row, rows, columns);
 }
-void Turn2(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
-  Turn<uint16_t>(x, x_column, y, y_row, rows, columns);
+void Transpose2(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows,
+                int64_t columns) {
+  TransposeWhole<uint16_t>(x, x_column, y, y_row, rows, columns);
 }
-void Turn4(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
-  Turn<uint32_t>(x, x_column, y, y_row, rows, columns);
+void Transpose4(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows,
+                int64_t columns) {
+  TransposeWhole<uint32_t>(x, x_column, y, y_row, rows, columns);
 }
-void Turn8(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows, int64_t columns) {
-  Turn<uint64_t>(x, x_column, y, y_row, rows, columns);
+void Transpose8(const void* x, int64_t x_column, void* y, int64_t y_row, int64_t rows,
+                int64_t columns) {
+  TransposeWhole<uint64_t>(x, x_column, y, y_row, rows, columns);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -164,18 +170,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sardonyx::kernels {
 
-HWY_EXPORT(Turn1);
-HWY_EXPORT(Turn2);
-HWY_EXPORT(Turn4);
-HWY_EXPORT(Turn8);
+HWY_EXPORT(Transpose1);
+HWY_EXPORT(Transpose2);
+HWY_EXPORT(Transpose4);
+HWY_EXPORT(Transpose8);
 
 void transpose_block(int element_bytes, const void* x, int64_t x_column, void* y, int64_t y_row,
                      int64_t rows, int64_t columns) {
   switch (element_bytes) {
-    case 1: return HWY_DYNAMIC_DISPATCH(Turn1)(x, x_column, y, y_row, rows, columns);
-    case 2: return HWY_DYNAMIC_DISPATCH(Turn2)(x, x_column, y, y_row, rows, columns);
-    case 4: return HWY_DYNAMIC_DISPATCH(Turn4)(x, x_column, y, y_row, rows, columns);
-    default: return HWY_DYNAMIC_DISPATCH(Turn8)(x, x_column, y, y_row, rows, columns);
+    case 1: return HWY_DYNAMIC_DISPATCH(Transpose1)(x, x_column, y, y_row, rows, columns);
+    case 2: return HWY_DYNAMIC_DISPATCH(Transpose2)(x, x_column, y, y_row, rows, columns);
+    case 4: return HWY_DYNAMIC_DISPATCH(Transpose4)(x, x_column, y, y_row, rows, columns);
+    default: return HWY_DYNAMIC_DISPATCH(Transpose8)(x, x_column, y, y_row, rows, columns);
   }
 }
 

@@ -106,10 +106,10 @@ QuantizedWeights weights_of(const ByteWeights& w, int64_t direction, int64_t K, 
       reinterpret_cast<const int32_t*>(packed + aligned_bytes(byte_panels_size(N, K)));
   Columns columns{reinterpret_cast<int32_t*>(memory), reinterpret_cast<int32_t*>(memory + each),
                   reinterpret_cast<float*>(memory + 2 * each)};
-  const int32_t turn = byte_turn(w.type, true);
+  const int32_t offset = sign_offset(w.type, true);
   for (int64_t j = 0; j < padded(N); ++j) {
     const int64_t column = std::min(j, N - 1);
-    const int32_t zero = zero_at(w, w.zeros_each ? direction * N + column : direction) + turn;
+    const int32_t zero = zero_at(w, w.zeros_each ? direction * N + column : direction) + offset;
     columns.zero[j] = zero;
     columns.has_zeros |= zero != 0;
     columns.scale[j] = w.scale[w.scales_each ? direction * N + column : direction];

@@ -25,7 +25,7 @@ int64_t inner_length(int64_t n) {
 }
 
 // exp(sign * 2 pi i k / n)
-Complex turn(int64_t k, int64_t n, double sign) {
+Complex root_of_unity(int64_t k, int64_t n, double sign) {
   const double angle =
       sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
   return {std::cos(angle), std::sin(angle)};
@@ -59,14 +59,14 @@ class Tables {
   }
 
   Tables(int64_t n, Complex* memory) : n_(n), m_(inner_length(n)), roots_(memory) {
-    for (int64_t k = 0; k < m_ / 2; ++k) roots_[k] = turn(k, m_, -1);
+    for (int64_t k = 0; k < m_ / 2; ++k) roots_[k] = root_of_unity(k, m_, -1);
     if (is_power(n)) return;
     chirp_ = roots_ + m_ / 2 + 1;
     filter_ = chirp_ + n;
     // exp(-pi i k^2 / n); k^2 modulo 2n keeps the angle exact.
     int64_t square = 0;
     for (int64_t k = 0; k < n; ++k) {
-      chirp_[k] = turn(square, 2 * n, -1);
+      chirp_[k] = root_of_unity(square, 2 * n, -1);
       square = (square + 2 * k + 1) % (2 * n);
     }
     std::fill_n(filter_, m_, Complex());

@@ -223,7 +223,7 @@ class NodesBuilder {
       waiting_.push_back(child);
     }
     node = {split.bound, split.feature, pair, -1};
-    made_.any_turned |= (split.feature & TreeNodes<T>::sign_flag) != 0;
+    made_.any_flipped |= (split.feature & TreeNodes<T>::sign_flag) != 0;
     if (static_cast<size_t>(pair) == made_.nodes.size()) made_.nodes.resize(made_.nodes.size() + 2);
   }
 

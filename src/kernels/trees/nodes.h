@@ -26,7 +26,7 @@ struct TreeNodes {
   std::vector<int32_t> roots;    // of the trees
   std::vector<int32_t> heights;  // of the trees: 0 for a leaf alone
   int64_t features = 0;          // that a sample must have
-  bool any_turned = false;       // whether a node has sign_flag
+  bool any_flipped = false;      // whether a node has sign_flag
 };
 
 // Throws Error (invalid_model) for an index out of range, a target outside [0, targets), or a tree

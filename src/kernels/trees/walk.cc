@@ -12,7 +12,7 @@ constexpr int32_t low_height = 8;
 constexpr int lanes = walks_together;
 
 template <class T>
-T with_sign_turned(T value, uint32_t flag) {
+T with_sign_flipped(T value, uint32_t flag) {
   if constexpr (std::is_same_v<T, float>)
     return std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ flag);
   else
@@ -30,7 +30,7 @@ void walk_by(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleO
       const auto& node = nodes[at[l]];
       T value;
       if constexpr (sign_flipped)
-        value = with_sign_turned(sample(l)[node.feature & ~sign_flag], node.feature & sign_flag);
+        value = with_sign_flipped(sample(l)[node.feature & ~sign_flag], node.feature & sign_flag);
       else
         value = sample(l)[node.feature];
       at[l] = node.next + static_cast<int32_t>(value <= node.bound);
@@ -50,8 +50,8 @@ void walk_by(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleO
 
 template <class T, class SampleOf>
 void walk(const TreeNodes<T>& trees, int32_t (&at)[lanes], int steps, SampleOf&& sample) {
-  return trees.any_turned ? walk_by<true>(trees, at, steps, sample)
-                          : walk_by<false>(trees, at, steps, sample);
+  return trees.any_flipped ? walk_by<true>(trees, at, steps, sample)
+                           : walk_by<false>(trees, at, steps, sample);
 }
 
 }  // namespace

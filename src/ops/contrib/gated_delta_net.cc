@@ -271,7 +271,7 @@ void load_gates(const RunContext& run, const State& s, const Settings& settings)
 }
 
 // Each head's matrix transposed: states have values first, the recurrence has keys first.
-void turn(const float* from, int64_t heads, int64_t rows, int64_t columns, float* to) {
+void transpose(const float* from, int64_t heads, int64_t rows, int64_t columns, float* to) {
   for (int64_t h = 0; h < heads; ++h, from += rows * columns, to += rows * columns) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) to[j * rows + i] = from[i * columns + j];
@@ -290,7 +290,7 @@ void run_all(RunContext& run, const State& s, const Settings& settings) {
   for (int64_t b = 0; b < s.batch; ++b) {
     const TokenRange range = tokens_of(run, sums, s.tokens, s.batch, b);
     if (run.has_input(state)) {
-      turn(run.in<float>(state) + b * each, a.kv_heads, a.v_head_size, a.head_size, held);
+      transpose(run.in<float>(state) + b * each, a.kv_heads, a.v_head_size, a.head_size, held);
     } else {
       std::fill_n(held, each, 0.0f);
     }
@@ -306,7 +306,7 @@ void run_all(RunContext& run, const State& s, const Settings& settings) {
     data.state = held;
     kernels::linear_attention(a, data, run.pool());
     if (run.has_output(1))
-      turn(held, a.kv_heads, a.head_size, a.v_head_size, run.out<float>(1) + b * each);
+      transpose(held, a.kv_heads, a.head_size, a.v_head_size, run.out<float>(1) + b * each);
   }
   if (run.has_output(0))
     kernels::cast(ElementType::float32, run.out_type(0), floats_at(run, s.y), run.out_data(0),

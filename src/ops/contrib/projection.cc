@@ -37,8 +37,8 @@ Turns turns(Body& body, const Heads& heads, int64_t rotated, size_t like) {
   return {part("Cos"), part("Sin")};
 }
 
-// Q and K of three dimensions turned by their positions, halves against each other.
-void turn(Body& body, Heads& heads, int64_t size, size_t like) {
+// Q and K of three dimensions rotated by their positions, halves against each other.
+void rotate(Body& body, Heads& heads, int64_t size, size_t like) {
   UpgradeContext& ctx = body.context();
   if (size == 0)
     ctx.fail(ErrorCode::unsupported, "do_rotary where the size of a head is not known");
@@ -126,7 +126,7 @@ void attend_projection(Body& body, const Projection& p, const ProjectionInputs& 
       heads.beams = body.input(inputs.beams);
     }
   }
-  if (ctx.old().attr_int("do_rotary", 0) != 0) turn(body, heads, p.q / heads.count, inputs.like);
+  if (ctx.old().attr_int("do_rotary", 0) != 0) rotate(body, heads, p.q / heads.count, inputs.like);
   const std::string added =
       additive_mask(body, heads, 3, inputs.mask, inputs.bias, MaskOfOne::ignored);
   if (!body.wants(1)) return attend(body, heads, 3, added, {ctx.node().outputs[0]});

@@ -136,12 +136,12 @@ kernels::ByteFinish plan_finish(const RunContext& run, const State& s, const int
   auto* added = memory<float>(run, s.bias);
   const bool quantizes = run.has_input(y_scale);
   const float step = quantizes ? *run.in<float>(y_scale) : 1.0f;
-  const int32_t zero = byte_at(run, a_zero, 0) + kernels::byte_turn(run.in_type(a), false);
-  const int32_t turn = kernels::byte_turn(run.in_type(b), true);
+  const int32_t zero = byte_at(run, a_zero, 0) + kernels::sign_offset(run.in_type(a), false);
+  const int32_t offset = kernels::sign_offset(run.in_type(b), true);
   bool factors = false;
   for (int64_t j = 0; j < padded(N); ++j) {
     const int64_t at = std::min(j, N - 1);
-    factor[j] = byte_at(run, b_zero, at) + turn;
+    factor[j] = byte_at(run, b_zero, at) + offset;
     factors |= factor[j] != 0;
     const auto product = static_cast<uint32_t>(s.plan.K) * static_cast<uint32_t>(factor[j]);
     term[j] = static_cast<int32_t>(static_cast<uint32_t>(zero) *
@@ -163,7 +163,7 @@ void run_product(RunContext& run, const State& s, const Packed* packed, bool tra
   auto* rows = memory<uint8_t>(run, s.rows);
   auto* row_sums = memory<int32_t>(run, s.row_sums);
   const int64_t size = byte_size(run.out_type(0), 1);
-  bool factors = kernels::byte_turn(run.in_type(b), true) != 0;
+  bool factors = kernels::sign_offset(run.in_type(b), true) != 0;
   for (int64_t j = 0; run.has_input(b_zero) && j < run.in_size(b_zero); ++j)
     factors |= byte_at(run, b_zero, j) != 0;
   for (int64_t i = 0; i < p.batch.count(); ++i) {

@@ -119,7 +119,7 @@ bool is_ascii(std::string_view text) {
 }
 
 // The 26 letters from `first` on in the other case.
-std::string with_ascii_turned(std::string_view text, char first) {
+std::string with_ascii_case_flipped(std::string_view text, char first) {
   std::string result(text);
   for (char& c : result) {
     const bool is_letter = static_cast<uint8_t>(c - first) < 26;
@@ -135,7 +135,7 @@ constexpr char32_t capital_sigma = 0x3A3, small_sigma = 0x3C3, final_sigma = 0x3
 }  // namespace
 
 std::string to_lower(std::string_view text, bool dotted_i) {
-  if (!dotted_i && is_ascii(text)) return with_ascii_turned(text, 'A');
+  if (!dotted_i && is_ascii(text)) return with_ascii_case_flipped(text, 'A');
   return each_letter(text, [dotted_i](std::string_view before, char32_t c, std::string_view after,
                                       std::string& result) {
     if (c == dotted_capital_i || (dotted_i && c == 'I' && after.starts_with(dot_above_text))) {
@@ -153,7 +153,7 @@ std::string to_lower(std::string_view text, bool dotted_i) {
 }
 
 std::string to_upper(std::string_view text, bool dotted_i) {
-  if (!dotted_i && is_ascii(text)) return with_ascii_turned(text, 'a');
+  if (!dotted_i && is_ascii(text)) return with_ascii_case_flipped(text, 'a');
   return each_letter(
       text, [dotted_i](std::string_view, char32_t c, std::string_view, std::string& result) {
         const auto* longer = std::lower_bound(

@@ -73,14 +73,14 @@ class Shuffles {
       if (maker == index_.size() || index_.only_user(x) != user || !index_.is_float32(x)) return;
       if (index_.node(maker).op_type == "Reshape") break;
       const auto middle = nhwc_conv(index_, maker);
-      if (!middle || !middle->depthwise() || !may_turn(maker)) return;
+      if (!middle || !middle->depthwise() || !may_reorder(maker)) return;
       between.push_back(maker);
       user = maker;
     }
     const std::string joined = index_.node(user).inputs[Conv::x];
     const auto shuffle = shuffle_before(joined);
     if (!shuffle || shuffle->channels() != conv->shape.in_channels) return;
-    for (const size_t d : between) turn(d, *shuffle);
+    for (const size_t d : between) reorder(d, *shuffle);
     ir::Node reading = index_.node(i);
     Conv op = conv->op;
     op.input_shuffle = shuffle->groups;
@@ -135,7 +135,7 @@ class Shuffles {
   }
 
   // Of a depthwise convolution: everything that has a channel is a constant.
-  bool may_turn(size_t d) const {
+  bool may_reorder(size_t d) const {
     const ir::Node& node = index_.node(d);
     for (const size_t k : of_channels) {
       if (ir::has_input(node, k) && index_.constant(node.inputs[k]) == nullptr) return false;
@@ -143,7 +143,7 @@ class Shuffles {
     return !adds_or_multiplies(node) && node.outputs.size() == 1;
   }
 
-  void turn(size_t d, const Shuffle& shuffle) {
+  void reorder(size_t d, const Shuffle& shuffle) {
     ir::Node node = index_.node(d);
     for (const size_t k : of_channels) {
       if (ir::has_input(node, k))

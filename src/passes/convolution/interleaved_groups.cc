@@ -53,8 +53,8 @@ struct Stream {
   std::vector<size_t> pools;
   bool possible = true;
 
-  // A turn is a pass over an image; as much is saved where an image need not be interleaved to be
-  // multiplied, and less where no lane of a product stays empty.
+  // A shuffle is a pass over an image; as much is saved where an image need not be interleaved to
+  // be multiplied, and less where no lane of a product stays empty.
   bool pays() const {
     return possible && makers.size() + readers.size() >
                            2 * (made_by_others.size() + read_by_others.size() + pools.size());
@@ -166,8 +166,8 @@ class DealtStreams {
   }
 
   void apply(const Stream& stream) {
-    const Turn interleave{stream.rank, stream.groups, stream.each()};
-    const Turn gather{stream.rank, stream.each(), stream.groups};
+    const Shuffle interleave{stream.rank, stream.groups, stream.each()};
+    const Shuffle gather{stream.rank, stream.each(), stream.groups};
     for (const size_t i : stream.makers)
       change_conv(i, [](Conv& conv) { conv.shuffles_output = true; });
     for (const size_t i : stream.readers)
@@ -179,16 +179,16 @@ class DealtStreams {
         continue;
       }
       const std::string plain = rename_output(maker, value);
-      turn(after_[maker], plain, value, interleave);
+      shuffle(after_[maker], plain, value, interleave);
     }
     for (const size_t pool : stream.pools) {
       const std::string value = index_.node(pool).outputs[0];
       const std::string interleaved = rename_output(pool, value);
-      turn(after_[pool], interleaved, value, gather);
+      shuffle(after_[pool], interleaved, value, gather);
     }
     for (const auto& [node, value] : stream.read_by_others) {
       const std::string plain = fresh(value);
-      turn(before_[node], value, plain, gather);
+      shuffle(before_[node], value, plain, gather);
       for (std::string& input : index_.node(node).inputs) {
         if (input == value) input = plain;
       }
@@ -246,18 +246,18 @@ class DealtStreams {
   std::string fresh(const std::string& value) { return names_.make(value, "stream"); }
 
   // Channels, seen as [rows, columns], transposed.
-  struct Turn {
+  struct Shuffle {
     size_t rank;
     int64_t rows, columns;
   };
 
   // y = x with its channels transposed.
-  void turn(std::vector<ir::Node>& to, const std::string& x, const std::string& y, Turn turn) {
+  void shuffle(std::vector<ir::Node>& to, const std::string& x, const std::string& y, Shuffle how) {
     const std::string split = fresh(y), swapped = fresh(y);
-    std::vector<int64_t> dims(turn.rank + 1), perm(turn.rank + 1);
+    std::vector<int64_t> dims(how.rank + 1), perm(how.rank + 1);
     std::iota(perm.begin(), perm.end(), int64_t{0});
-    std::swap(perm[turn.rank - 1], perm[turn.rank]);
-    dims[turn.rank - 1] = turn.rows, dims[turn.rank] = turn.columns;  // before them, as x has them
+    std::swap(perm[how.rank - 1], perm[how.rank]);
+    dims[how.rank - 1] = how.rows, dims[how.rank] = how.columns;  // before them, as x has them
     to.push_back(reshape(x, dims, split));
     ir::Node swap;
     swap.op_type = "Transpose";
@@ -266,7 +266,7 @@ class DealtStreams {
     swap.origin = "from interleaved channels", swap.is_helper = true;
     to.push_back(std::move(swap));
     dims.pop_back();
-    dims.back() = turn.rows * turn.columns;
+    dims.back() = how.rows * how.columns;
     to.push_back(reshape(swapped, dims, y));
   }
 

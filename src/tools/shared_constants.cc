@@ -1,4 +1,4 @@
-#include "session/shared_constants.h"
+#include "tools/shared_constants.h"
 
 #include <fmt/format.h>
 

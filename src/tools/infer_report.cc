@@ -1,4 +1,4 @@
-#include "session/infer_report.h"
+#include "tools/infer_report.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "session/numbers.h"
+#include "tools/numbers.h"
 
 #include "base/fail.h"
 #include "kernels/convert/cast.h"

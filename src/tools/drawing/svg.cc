@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "session/drawing/layout.h"
-#include "session/drawing/write.h"
+#include "tools/drawing/layout.h"
+#include "tools/drawing/write.h"
 
 namespace sardonyx::drawing {
 namespace {

@@ -1,4 +1,4 @@
-// Element-wise loops over inputs that repeat: what repeats is spelled out, a tile at a time, so
+// Element-wise loops over inputs that repeat: what repeats is expanded, a tile at a time, so
 // that short rows share one call and every loop meets dense elements.
 #pragma once
 
@@ -56,8 +56,8 @@ inline bool has_short_rows(const BroadcastPlan& plan) {
 
 // Calls run(const void* const* inputs, first, n) for parts of the output, on several threads.
 template <int N, class Run>
-void for_spelled_out(const BroadcastPlan& plan, const Repeating (&inputs)[N], ThreadPool& pool,
-                     Run&& run) {
+void for_expanded(const BroadcastPlan& plan, const Repeating (&inputs)[N], ThreadPool& pool,
+                  Run&& run) {
   if (plan.count == 0) return;
   const OutputTiles tiles(plan);
   const auto body = [&](int64_t begin, int64_t end) {

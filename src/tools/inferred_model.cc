@@ -1,4 +1,4 @@
-#include "session/inferred_model.h"
+#include "tools/inferred_model.h"
 
 #include <algorithm>
 #include <iterator>

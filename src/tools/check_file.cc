@@ -1,4 +1,4 @@
-#include "session/check_file.h"
+#include "tools/check_file.h"
 
 #include <fmt/format.h>
 

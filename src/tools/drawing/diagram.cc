@@ -1,4 +1,4 @@
-#include "session/drawing/diagram.h"
+#include "tools/drawing/diagram.h"
 
 #include <fmt/format.h>
 

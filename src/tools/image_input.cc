@@ -1,7 +1,7 @@
-#include "session/image_input.h"
+#include "tools/image_input.h"
 
 #include "base/fail.h"
-#include "session/numbers.h"
+#include "tools/numbers.h"
 #include "wire/image.h"
 
 namespace sardonyx {

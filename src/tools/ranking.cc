@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/fail.h"
-#include "session/numbers.h"
+#include "tools/numbers.h"
 
 namespace sardonyx {
 namespace {

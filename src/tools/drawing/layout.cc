@@ -1,4 +1,4 @@
-#include "session/drawing/layout.h"
+#include "tools/drawing/layout.h"
 
 #include <algorithm>
 #include <cstddef>

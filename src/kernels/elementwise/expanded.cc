@@ -1,4 +1,4 @@
-#include "kernels/elementwise/spelled_out.h"
+#include "kernels/elementwise/expanded.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include "kernels/move/small_copy.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/elementwise/spelled_out.cc"
+#define HWY_TARGET_INCLUDE "kernels/elementwise/expanded.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

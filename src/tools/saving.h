@@ -23,7 +23,7 @@ void require_data_in(const ir::Model& model, const std::string& folder);
 
 // Writes the model in the form of the path's ending. Files appear whole or not at all. The memory
 // used does not grow with the weights. A model whose external data is to stay outside can be
-// written only into the folder that the data is in. Endings of drawings (session/drawing.h) get
+// written only into the folder that the data is in. Endings of drawings (tools/drawing.h) get
 // one. Throws Error: (bad_input) where the options, the place or the ending do not fit the model,
 // (unreadable) where a file can't be read or written.
 // `source`: an open file that the model holds views of, whose weights go from file to file.

@@ -13,8 +13,8 @@
 #include "sardonyx/inputs.h"
 #include "sardonyx/text.h"
 #include "session/model.h"
-#include "session/numbers.h"
 #include "session/reading.h"
+#include "tools/numbers.h"
 
 namespace sardonyx {
 namespace {

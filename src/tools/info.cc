@@ -15,9 +15,9 @@
 #include "ops/operator.h"
 #include "schema/schema.h"
 #include "session/custom.h"
-#include "session/flops.h"
 #include "session/model.h"
 #include "session/reading.h"
+#include "tools/flops.h"
 
 namespace sardonyx {
 namespace {

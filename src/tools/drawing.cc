@@ -1,13 +1,13 @@
-#include "session/drawing.h"
+#include "tools/drawing.h"
 
 #include <string>
 
 #include "base/fail.h"
 #include "ops/custom.h"
-#include "session/drawing/write.h"
-#include "session/infer_report.h"
-#include "session/inferred_model.h"
 #include "session/reading.h"
+#include "tools/drawing/write.h"
+#include "tools/infer_report.h"
+#include "tools/inferred_model.h"
 
 namespace sardonyx {
 namespace {
@@ -30,13 +30,6 @@ ir::Model typed(const ir::Model& model) {
 }
 
 }  // namespace
-
-std::optional<DrawingForm> drawing_form_of(std::string_view path) {
-  const std::string ending = lowered_ending(path);
-  if (ending == ".svg") return DrawingForm::svg;
-  if (ending == ".dot" || ending == ".gv") return DrawingForm::dot;
-  return std::nullopt;
-}
 
 void draw_model(const ir::Model& model, DrawingForm form,
                 const std::function<void(std::string_view)>& write) {

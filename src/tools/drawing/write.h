@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "session/drawing/diagram.h"
+#include "tools/drawing/diagram.h"
 
 namespace sardonyx::drawing {
 

@@ -10,7 +10,7 @@
 #include "base/memory_account.h"
 #include "ir/model.h"
 #include "sardonyx/infer.h"
-#include "session/inferred_model.h"
+#include "tools/inferred_model.h"
 
 namespace sardonyx {
 

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include "session/drawing/write.h"
+#include "tools/drawing/write.h"
 
 namespace sardonyx::drawing {
 namespace {
 
 // Text between quotes: Graphviz takes backslashes and entities in labels for more than they are.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '"') {
@@ -50,7 +50,7 @@ class DotWriter {
  private:
   void cluster(const Diagram& diagram) {
     write_(fmt::format("  subgraph cluster_{} {{\n    label=\"{}\";\n", ++clusters_,
-                       quoted(diagram.title)));
+                       in_quotes(diagram.title)));
     graph(diagram);
     write_("  }\n");
   }
@@ -63,10 +63,10 @@ class DotWriter {
       const bool has_bodies = !box.bodies.empty();
       if (has_bodies)
         write_(fmt::format("    subgraph cluster_{} {{\n    label=\"{}\";\n    style=dashed;\n",
-                           ++clusters_, quoted(box.name.empty() ? box.title : box.name)));
-      std::string label = quoted(box.title);
-      if (!box.name.empty()) label += "\\n" + quoted(box.name);
-      for (const std::string& line : box.lines) label += "\\n" + quoted(line);
+                           ++clusters_, in_quotes(box.name.empty() ? box.title : box.name)));
+      std::string label = in_quotes(box.title);
+      if (!box.name.empty()) label += "\\n" + in_quotes(box.name);
+      for (const std::string& line : box.lines) label += "\\n" + in_quotes(line);
       write_(fmt::format("    n{} [label=\"{}\"{}];\n", first + i, label, style_of(box.kind)));
       for (const Diagram& body : box.bodies) cluster(body);
       if (has_bodies) write_("    }\n");
@@ -74,7 +74,7 @@ class DotWriter {
     for (const DiagramEdge& edge : diagram.edges) {
       write_(fmt::format("    n{} -> n{} [tooltip=\"{}\"{}];\n",
                          first + static_cast<size_t>(edge.from),
-                         first + static_cast<size_t>(edge.to), quoted(edge.value),
+                         first + static_cast<size_t>(edge.to), in_quotes(edge.value),
                          edge.is_captured ? ", style=dashed" : ""));
     }
   }

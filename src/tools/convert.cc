@@ -1,4 +1,4 @@
-#include "session/convert.h"
+#include "tools/convert.h"
 
 #include <algorithm>
 #include <functional>
@@ -17,7 +17,7 @@
 #include "ops/operator.h"
 #include "session/model.h"
 #include "session/refusal.h"
-#include "session/shared_constants.h"
+#include "tools/shared_constants.h"
 #include "wire/footprint.h"
 
 namespace sardonyx {

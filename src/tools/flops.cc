@@ -1,4 +1,4 @@
-#include "session/flops.h"
+#include "tools/flops.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 using infer::ValueFacts;
 
-constexpr int max_depth = 64;
+constexpr int max_body_depth = 64;
 
 // Operators whose output shares its input's memory.
 bool is_view(std::string_view op) {
@@ -104,7 +104,7 @@ class Counter {
   double inner_flops(const ir::Node& node, const infer::Scope& scope, int depth) {
     double sum = 0, largest = 0;
     ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
-      if (depth >= max_depth) return;
+      if (depth >= max_body_depth) return;
       infer::Scope inside(&scope);
       const double flops = graph_flops(graph, inside, depth + 1);
       sum += flops;

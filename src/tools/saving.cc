@@ -1,11 +1,11 @@
-#include "session/saving.h"
+#include "tools/saving.h"
 
 #include <filesystem>
 #include <optional>
 
 #include "base/fail.h"
-#include "session/drawing.h"
 #include "session/reading.h"
+#include "tools/drawing.h"
 #include "wire/external.h"
 #include "wire/named_forms.h"
 #include "wire/store.h"

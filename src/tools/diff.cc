@@ -1,4 +1,4 @@
-#include "session/diff.h"
+#include "tools/diff.h"
 
 #include <fmt/format.h>
 

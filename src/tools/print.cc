@@ -12,7 +12,7 @@ namespace sardonyx {
 namespace {
 
 // Values nest as deep as a file likes; nobody reads on below this.
-constexpr int max_depth = 32;
+constexpr int max_printed_depth = 32;
 
 // Bytes of the UTF-8 character at the start of `text`; 0 where it is none that may be printed.
 size_t character_length(std::string_view text) {
@@ -73,7 +73,7 @@ std::string tensor_preview(const Tensor& tensor, size_t count) {
 }
 
 std::string preview_at(const Value& value, size_t count, int depth) {
-  if (depth > max_depth) return "…";
+  if (depth > max_printed_depth) return "…";
   std::vector<std::string> parts;
   switch (value.kind()) {
     case Value::Kind::none: return "none";
@@ -103,7 +103,7 @@ std::string preview_at(const Value& value, size_t count, int depth) {
 
 nlohmann::json json_at(const Value& value, int depth) {
   using nlohmann::json;
-  if (depth > max_depth) return nullptr;
+  if (depth > max_printed_depth) return nullptr;
   switch (value.kind()) {
     case Value::Kind::none: return nullptr;
     case Value::Kind::tensor: return wire::json_from_tensor(value.tensor());

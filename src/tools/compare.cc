@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "sardonyx/text.h"
-#include "session/numbers.h"
+#include "tools/numbers.h"
 
 namespace sardonyx {
 namespace {
