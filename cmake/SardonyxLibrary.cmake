@@ -20,7 +20,7 @@ endif()
 
 set(library_objects)
 set(library_needs)
-foreach(module base kernels image ir wire schema check lenient ops infer eval autodiff lower compose passes run session tools train api capi)
+foreach(module base kernels image ir wire formats schema check lenient ops infer eval autodiff lower compose passes run session tools train api capi)
   if(NOT TARGET sardonyx_${module})
     continue()
   endif()

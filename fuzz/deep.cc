@@ -11,13 +11,13 @@
 
 #include "base/bytes.h"
 #include "check/check.h"
+#include "formats/json_tensor.h"
+#include "formats/npy.h"
 #include "sardonyx/session.h"
 #include "target.h"
 #include "tools/convert.h"
 #include "tools/inferred_model.h"
-#include "wire/json_tensor.h"
 #include "wire/named_forms.h"
-#include "wire/npy.h"
 #include "wire/read.h"
 #include "wire/text_parse.h"
 #include "wire/text_print.h"
@@ -236,9 +236,9 @@ void nested_messages(size_t depth, bool closed) {
 void nested_texts(size_t depth, bool closed) {
   const auto close = [&](string_view end) { return closed ? repeated(end, depth) : string(); };
   const string lists = repeated("[", depth) + "1" + close("]");
-  answer([&] { (void)wire::json_from_tensor(wire::tensor_from_text(lists)); });
+  answer([&] { (void)formats::json_from_tensor(formats::tensor_from_text(lists)); });
   const string objects = repeated("{\"a\":", depth) + "1" + close("}");
-  answer([&] { (void)wire::tensor_from_text(objects); });
+  answer([&] { (void)formats::tensor_from_text(objects); });
   constexpr auto json = wire::NamedForm::json, textproto = wire::NamedForm::textproto;
   for (const string& text :
        {lists, objects, "{\"graph\":" + lists + "}", "{\"unknown\":" + objects + "}",
@@ -258,7 +258,7 @@ void nested_texts(size_t depth, bool closed) {
   array += '\0';
   const string head = "{'descr': '<f4', 'fortran_order': False, 'shape': " + tuple + "}\n";
   for (int byte = 0; byte < 4; ++byte) array += static_cast<char>(head.size() >> 8 * byte & 255);
-  answer([&] { (void)wire::read_npy(borrowed(array + head)); });
+  answer([&] { (void)formats::read_npy(borrowed(array + head)); });
 }
 
 // Depths near the limits that readers have, and far beyond.

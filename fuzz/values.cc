@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/npy.h"
 #include "sardonyx/inputs.h"
 #include "sardonyx/session.h"
 #include "target.h"
-#include "wire/npy.h"
 
 namespace {
 
@@ -103,10 +103,10 @@ void answer(const Body& body) {
 
 void write_and_read(const Value& value) {
   if (!value.is_tensor()) return;
-  const std::string array = wire::write_npz({{"x", value.tensor()}});
-  const auto read =
-      wire::read_npz(Bytes(nullptr, reinterpret_cast<const std::byte*>(array.data()), array.size()),
-                     [&](std::string_view) { return value.tensor().element_type(); });
+  const std::string array = formats::write_npz({{"x", value.tensor()}});
+  const auto read = formats::read_npz(
+      Bytes(nullptr, reinterpret_cast<const std::byte*>(array.data()), array.size()),
+      [&](std::string_view) { return value.tensor().element_type(); });
   require(read.size() == 1 && read[0].tensor.shape() == value.tensor().shape(),
           "an archive that was written is read back");
 }

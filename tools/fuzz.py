@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
-TARGETS = ("wire", "window", "wire_formats", "text", "check", "infer", "run", "named_forms", "operator_set",
+TARGETS = ("wire", "window", "formats", "text", "check", "infer", "run", "named_forms", "operator_set",
            "external_data", "operators", "internal_operators", "models", "capi", "capi_models", "values", "deep",
            "training", "packed_file", "checkpoint", "optimized_graphs")
 # They draw what they test from random bytes.
@@ -36,7 +36,7 @@ def seeds(target: str) -> list[pathlib.Path]:
         return sorted((BUILD / f"{target}-seeds").glob("*"))
     if target == "checkpoint":
         return sorted((ROOT / "tests" / "python" / "artifacts").glob("*/checkpoint*"))
-    if target in ("wire_formats", "values"):
+    if target in ("formats", "values"):
         return sorted(file for file in (ROOT / "tests" / "wire" / "data").iterdir() if file.suffix != ".py")
     cases = [ROOT / "build" / "conformance", *SEED_FOLDERS]
     files = next((found for folder in cases if (found := sorted(folder.rglob("model.onnx")))), [])

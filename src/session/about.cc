@@ -1,9 +1,9 @@
 #include "sardonyx/about.h"
 
 #include "base/cpu.h"
+#include "formats/image.h"
 #include "sardonyx/session.h"
 #include "schema/schema.h"
-#include "wire/image.h"
 
 namespace sardonyx {
 
@@ -24,7 +24,7 @@ About about() {
     before = &signature;
   }
   about.instruction_set = name_of(instruction_set());
-  about.images = wire::has_image_support();
+  about.images = formats::has_image_support();
   return about;
 }
 

@@ -6,13 +6,13 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "formats/image.h"
+#include "formats/npy.h"
 #include "ir/tensor.h"
 #include "sardonyx/inputs.h"
 #include "sardonyx/text.h"
 #include "session/reading.h"
 #include "tools/image_input.h"
-#include "wire/image.h"
-#include "wire/npy.h"
 #include "wire/read.h"
 #include "wire/sink.h"
 #include "wire/write.h"
@@ -46,7 +46,7 @@ bool is_harmless(std::string_view name) {
 
 Value read_value(const std::string& path, ElementType element_type) {
   const Bytes bytes = read_file(path);
-  if (is_image(bytes)) return reading(path, [&] { return wire::decode_image(bytes, 3); });
+  if (is_image(bytes)) return reading(path, [&] { return formats::decode_image(bytes, 3); });
   const std::string ending = lowered_ending(path);
   if (!is_value_file_name(path) || ending == ".png" || ending == ".jpg" || ending == ".jpeg")
     fail_at(path, ErrorCode::bad_input,
@@ -60,8 +60,9 @@ Value read_value(const std::string& path, ElementType element_type) {
     // Its own error speaks of an input.
     return reading(path, [&] { return value_of_file(bytes, path, none, wanted); });
   }
-  const auto arrays = reading(
-      path, [&] { return wire::read_npz(bytes, [&](std::string_view) { return element_type; }); });
+  const auto arrays = reading(path, [&] {
+    return formats::read_npz(bytes, [&](std::string_view) { return element_type; });
+  });
   if (arrays.size() != 1)
     fail_at(path, ErrorCode::bad_input, "holds {} arrays; read_npz gives all of them",
             arrays.size());
@@ -79,7 +80,7 @@ void write_value(const std::string& path, const Value& value) {
     if (!value.is_tensor())
       fail_at(path, ErrorCode::bad_input, "a {} is no array; .pb files hold any value",
               name_of(value.kind()));
-    bytes = wire::write_npy(value.tensor());
+    bytes = formats::write_npy(value.tensor());
   } else if (ending == ".pb") {
     bytes = wire::write_value(value);
   } else if (ending == ".json") {
@@ -95,7 +96,7 @@ void write_value(const std::string& path, const Value& value) {
 std::vector<NamedValue> read_npz(const std::string& path) { return read_npz_values(path, {}); }
 
 void write_npz(const std::string& path, const std::vector<NamedValue>& values) {
-  std::vector<wire::NamedTensor> arrays;
+  std::vector<formats::NamedTensor> arrays;
   std::set<std::string_view> names;
   for (const auto& [name, value] : values) {
     if (!value.is_tensor())
@@ -108,7 +109,7 @@ void write_npz(const std::string& path, const std::vector<NamedValue>& values) {
       fail_at(path, ErrorCode::bad_input, "'{}' is there twice", name);
     arrays.push_back({name, value.tensor()});
   }
-  wire::write_npz(arrays, path);
+  formats::write_npz(arrays, path);
 }
 
 }  // namespace sardonyx

@@ -1,8 +1,8 @@
 #include "tools/image_input.h"
 
 #include "base/fail.h"
+#include "formats/image.h"
 #include "tools/numbers.h"
-#include "wire/image.h"
 
 namespace sardonyx {
 namespace {
@@ -61,17 +61,18 @@ Tensor image_tensor(const Bytes& bytes, const ValueDescription& wanted,
     fail(ErrorCode::bad_input, "a image has 1 or 3 channels; the model takes {}{}", wanted.type,
          options.nhwc ? "" : " (is --image-layout needed?)");
   }
-  wire::ImageInput input;
+  formats::ImageInput input;
   input.type =
       wanted.element_type == ElementType::uint8 ? ElementType::uint8 : ElementType::float32;
   input.channels = static_cast<int>(channels);
   input.height = size(axes.height, 0);
   input.width = size(axes.width, 0);
-  input.layout = axes.channels > axes.width ? wire::ImageLayout::nhwc : wire::ImageLayout::nchw;
+  input.layout =
+      axes.channels > axes.width ? formats::ImageLayout::nhwc : formats::ImageLayout::nchw;
   input.scale = options.scale;
   input.mean = options.mean;
   input.deviation = options.deviation;
-  Tensor tensor = wire::image_to_tensor(bytes, input);
+  Tensor tensor = formats::image_to_tensor(bytes, input);
   Shape shape = tensor.shape();
   if (rank < 4) shape.erase(shape.begin());
   if (grey) shape.erase(shape.begin());  // the lone channel comes first

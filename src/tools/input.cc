@@ -7,12 +7,12 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "formats/json_tensor.h"
+#include "formats/npy.h"
 #include "ir/tensor.h"
 #include "session/model.h"
 #include "tools/image_input.h"
 #include "tools/numbers.h"
-#include "wire/json_tensor.h"
-#include "wire/npy.h"
 #include "wire/read.h"
 
 namespace sardonyx {
@@ -30,8 +30,8 @@ std::string ending(std::string_view name) {
   return dot == std::string_view::npos || name[dot] == '/' ? "" : lower(name.substr(dot));
 }
 
-wire::Wanted wanted_tensor(const ValueDescription& wanted) {
-  wire::Wanted result;
+formats::Wanted wanted_tensor(const ValueDescription& wanted) {
+  formats::Wanted result;
   result.type = wanted.element_type;
   if (wanted.shape) {
     result.shape.emplace();
@@ -56,7 +56,8 @@ ir::TypeProto declared_type(const Model& model, const ValueDescription& wanted) 
 }
 
 Tensor from_npz(const Bytes& bytes, const ValueDescription& wanted) {
-  const auto arrays = wire::read_npz(bytes, [&](std::string_view) { return wanted.element_type; });
+  const auto arrays =
+      formats::read_npz(bytes, [&](std::string_view) { return wanted.element_type; });
   for (const auto& array : arrays) {
     if (array.name == wanted.name) return array.tensor;
   }
@@ -68,7 +69,7 @@ Tensor from_npz(const Bytes& bytes, const ValueDescription& wanted) {
 }
 
 Tensor from_json(const Bytes& bytes, const ValueDescription& wanted) {
-  return wire::tensor_from_json(wire::parse_json(bytes.text()), wanted_tensor(wanted));
+  return formats::tensor_from_json(formats::parse_json(bytes.text()), wanted_tensor(wanted));
 }
 
 // A file whose content is of a kind that its name does not say.
@@ -90,7 +91,7 @@ void refuse_other_content(const Bytes& bytes, std::string_view kind) {
 Value value_from(const Bytes& bytes, const std::string& kind, const Model& model,
                  const ValueDescription& wanted, const ImageOptions& image) {
   refuse_other_content(bytes, kind);
-  if (kind == ".npy") return ir::aligned(wire::read_npy(bytes, wanted.element_type));
+  if (kind == ".npy") return ir::aligned(formats::read_npy(bytes, wanted.element_type));
   if (kind == ".npz") return ir::aligned(from_npz(bytes, wanted));
   if (kind == ".pb") {
     Value value = wire::read_value(bytes, declared_type(model, wanted));
@@ -167,7 +168,7 @@ std::vector<NamedValue> read_npz_values(const std::string& path,
                                         const std::vector<ValueDescription>& wanted) {
   const Bytes bytes = read_file(path);
   try {
-    const auto arrays = wire::read_npz(bytes, [&](std::string_view name) {
+    const auto arrays = formats::read_npz(bytes, [&](std::string_view name) {
       for (const ValueDescription& one : wanted) {
         if (one.name == name) return one.element_type;
       }
@@ -187,7 +188,7 @@ Value value_from_text(std::string_view text, const ValueDescription& wanted) {
   if (wanted.kind != Value::Kind::tensor) {
     fail(ErrorCode::bad_input, "the model takes {}, which only a .pb file can give", wanted.type);
   }
-  return wire::tensor_from_text(text, wanted_tensor(wanted));
+  return formats::tensor_from_text(text, wanted_tensor(wanted));
 }
 
 Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes,

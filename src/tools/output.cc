@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "base/fail.h"
-#include "wire/npy.h"
+#include "formats/npy.h"
 #include "wire/sink.h"
 #include "wire/write.h"
 
@@ -69,7 +69,7 @@ std::vector<std::string> write_output_folder(const std::string& folder,
       if (outputs[i].kind() == Value::Kind::none) continue;
       names[i] = fmt::format("output_{}.{}", i, outputs[i].is_tensor() ? "npy" : "pb");
       if (outputs[i].is_tensor()) {
-        wire::write_npy(outputs[i].tensor(), (temporary / names[i]).string());
+        formats::write_npy(outputs[i].tensor(), (temporary / names[i]).string());
       } else {
         write_bytes(temporary / names[i], wire::write_value(outputs[i]));
       }
@@ -91,7 +91,7 @@ void write_output_npz(const std::string& path, std::span<const ValueDescription>
   if (descriptions.size() != outputs.size())
     fail_at(path, ErrorCode::bad_input, "{} outputs are described, and {} are given",
             descriptions.size(), outputs.size());
-  std::vector<wire::NamedTensor> tensors;
+  std::vector<formats::NamedTensor> tensors;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = descriptions[i].name;
     if (outputs[i].kind() == Value::Kind::none) continue;
@@ -103,7 +103,7 @@ void write_output_npz(const std::string& path, std::span<const ValueDescription>
     tensors.push_back(
         {is_harmless(name) ? name : fmt::format("output_{}", i), outputs[i].tensor()});
   }
-  wire::write_npz(tensors, path);
+  formats::write_npz(tensors, path);
 }
 
 void write_text(const std::string& path, std::string_view text) {

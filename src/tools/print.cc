@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "formats/json_tensor.h"
 #include "ir/value_type.h"
-#include "wire/json_tensor.h"
 
 namespace sardonyx {
 namespace {
@@ -64,7 +64,7 @@ std::string join(const std::vector<std::string>& parts, bool cut) {
 
 std::string tensor_preview(const Tensor& tensor, size_t count) {
   std::vector<std::string> parts;
-  for (const auto& element : wire::json_from_tensor(head(tensor, static_cast<int64_t>(count)))) {
+  for (const auto& element : formats::json_from_tensor(head(tensor, static_cast<int64_t>(count)))) {
     std::string text = element_text(element);
     if (tensor.element_type() == ElementType::string) text = fmt::format("\"{}\"", text);
     parts.push_back(std::move(text));
@@ -90,7 +90,7 @@ std::string preview_at(const Value& value, size_t count, int depth) {
     }
     case Value::Kind::map: {
       const Map& map = value.map();
-      const auto keys = wire::json_from_tensor(head(map.keys, static_cast<int64_t>(count)));
+      const auto keys = formats::json_from_tensor(head(map.keys, static_cast<int64_t>(count)));
       for (size_t i = 0; i < std::min(keys.size(), map.values.size()); ++i) {
         parts.push_back(fmt::format("{}: {}", element_text(keys[i]),
                                     preview_at(map.values[i], count, depth + 1)));
@@ -106,12 +106,12 @@ nlohmann::json json_at(const Value& value, int depth) {
   if (depth > max_printed_depth) return nullptr;
   switch (value.kind()) {
     case Value::Kind::none: return nullptr;
-    case Value::Kind::tensor: return wire::json_from_tensor(value.tensor());
+    case Value::Kind::tensor: return formats::json_from_tensor(value.tensor());
     case Value::Kind::sparse_tensor: {
       const SparseTensor& sparse = value.sparse_tensor();
       return {{"shape", sparse.shape},
-              {"indices", wire::json_from_tensor(sparse.indices)},
-              {"values", wire::json_from_tensor(sparse.values)}};
+              {"indices", formats::json_from_tensor(sparse.indices)},
+              {"values", formats::json_from_tensor(sparse.values)}};
     }
     case Value::Kind::optional:
       return value.optional().held ? json_at(*value.optional().held, depth + 1) : json();
@@ -122,7 +122,7 @@ nlohmann::json json_at(const Value& value, int depth) {
     }
     case Value::Kind::map: {
       json object = json::object();
-      const json keys = wire::json_from_tensor(value.map().keys);
+      const json keys = formats::json_from_tensor(value.map().keys);
       for (size_t i = 0; i < std::min(keys.size(), value.map().values.size()); ++i) {
         object[keys[i].is_string() ? keys[i].get<std::string>() : keys[i].dump()] =
             json_at(value.map().values[i], depth + 1);

@@ -9,9 +9,9 @@
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "base/listed.h"
+#include "formats/npy.h"
 #include "ir/tensor.h"
 #include "sardonyx/fit.h"
-#include "wire/npy.h"
 
 namespace sardonyx {
 namespace {
@@ -43,7 +43,7 @@ void require_fits(const ValueDescription& input, const Tensor& array) {
 }
 
 struct Arrays {
-  std::vector<wire::NamedTensor> named;
+  std::vector<formats::NamedTensor> named;
   std::vector<Bytes> files;  // that are mapped, where some of them lie
 };
 
@@ -55,7 +55,7 @@ Arrays arrays_of_folder(const std::string& path, const std::vector<ValueDescript
     if (!fs::exists(file, ignored)) continue;
     try {
       const Bytes& bytes = arrays.files.emplace_back(map_file(file));
-      arrays.named.push_back({input.name, wire::read_npy(bytes, input.element_type)});
+      arrays.named.push_back({input.name, formats::read_npy(bytes, input.element_type)});
     } catch (const Error& error) {
       throw error.location().starts_with(file) ? error : error.within(file);
     }
@@ -70,7 +70,7 @@ Arrays arrays_of_file(const std::string& path, const std::vector<ValueDescriptio
       return input != nullptr ? input->element_type : ElementType::undefined;
     };
     const Bytes file = map_file(path);
-    return {wire::read_npz(file, type_of, wire::NpyAlignment::as_it_lies), {file}};
+    return {formats::read_npz(file, type_of, formats::NpyAlignment::as_it_lies), {file}};
   } catch (const Error& error) {
     throw error.location().starts_with(path) ? error : error.within(path);
   }
@@ -78,10 +78,10 @@ Arrays arrays_of_file(const std::string& path, const std::vector<ValueDescriptio
 
 std::vector<NamedValue> ordered(const std::string& path,
                                 const std::vector<ValueDescription>& inputs,
-                                const std::vector<wire::NamedTensor>& arrays) {
+                                const std::vector<formats::NamedTensor>& arrays) {
   std::vector<NamedValue> values;
   for (const ValueDescription& input : inputs) {
-    const auto found = std::ranges::find(arrays, input.name, &wire::NamedTensor::name);
+    const auto found = std::ranges::find(arrays, input.name, &formats::NamedTensor::name);
     if (found == arrays.end()) {
       std::vector<std::string> names;
       for (const auto& array : arrays) names.push_back("'" + array.name + "'");

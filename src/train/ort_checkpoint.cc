@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "wire/flatbuffer.h"
+#include "formats/flatbuffer.h"
 
 namespace sardonyx::train {
 namespace {
 
-using Table = wire::FlatBuffer::Table;
+using Table = formats::FlatBuffer::Table;
 
 // Numbers of fields in ONNX Runtime's schema of checkpoints.
 namespace checkpoint {
@@ -125,7 +125,7 @@ class Reading {
   }
 
   std::string path_;
-  wire::FlatBuffer buffer_;
+  formats::FlatBuffer buffer_;
   const std::function<Bytes()>& data_;
   Bytes external_;
   uint64_t external_taken_ = 0;

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "wire/npy.h"
+#include "formats/npy.h"
 
 namespace sardonyx::image {
 namespace {
@@ -28,7 +28,7 @@ std::string little(uint32_t value, int bytes) {
 // How Pillow decodes each picture, to RGB.
 std::map<std::string, Tensor> expected() {
   std::map<std::string, Tensor> pixels;
-  for (wire::NamedTensor& t : wire::read_npz(read_file(fixture("pixels.npz"))))
+  for (formats::NamedTensor& t : formats::read_npz(read_file(fixture("pixels.npz"))))
     pixels[t.name] = t.tensor;
   return pixels;
 }

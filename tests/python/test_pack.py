@@ -58,7 +58,7 @@ def test_what_it_says(sardonyx, tmp_path):
 def test_verify_finds_a_changed_byte(sardonyx, tmp_path, packed):
     data = bytearray(packed.read_bytes())
     begin = int.from_bytes(data[48:56], "little")
-    place = next(at for at in range(begin, len(data)) if data[at])
+    place = next(at for at in range(len(data) - 1, begin, -1) if data[at])  # constants of the graph come first
     data[place] ^= 1
     packed.write_bytes(data)
     report = parse_json(sardonyx("pack", MODEL, "-o", packed, "--verify", "--json", expect=FINDINGS))

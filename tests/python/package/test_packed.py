@@ -33,7 +33,8 @@ def test_results_are_the_same(path, tmp_path):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(session))(X), expected)
     data = path.read_bytes()
     assert sardonyx.Session(data, packed=str(file)).packed_bytes == 0
-    assert sardonyx.pack(sardonyx.Model(data), tmp_path / "memory.sdx") == file.stat().st_size
+    # Of a model in memory there is no optimised graph.
+    assert sardonyx.pack(sardonyx.Model(data), tmp_path / "memory.sdx") < file.stat().st_size
 
 
 def test_a_cache_folder_fills_itself(path, tmp_path):

@@ -1,4 +1,4 @@
-#include "wire/zip.h"
+#include "formats/zip.h"
 
 #include <zlib.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 constexpr uint32_t local_signature = 0x04034b50;
@@ -251,4 +251,4 @@ void ZipWriter::finish() {
                static_cast<uint32_t>(std::min<uint64_t>(offset, in_extra)), uint16_t{0}));
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 
 // A file that anybody may have written: each offset is checked when it is followed. Tables, texts
 // and vectors may overlap in such a file; what is taken of it is counted, so that no file gives
@@ -65,4 +65,4 @@ class FlatBuffer::Table {
   uint16_t size_ = 0;         // of the list, in bytes
 };
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

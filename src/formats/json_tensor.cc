@@ -1,4 +1,4 @@
-#include "wire/json_tensor.h"
+#include "formats/json_tensor.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,9 +10,9 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "wire/low_precision.h"
+#include "formats/low_precision.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 using Json = nlohmann::json;
@@ -422,4 +422,4 @@ Json json_from_tensor(const Tensor& tensor) {
   return nested(tensor, 0, next);
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

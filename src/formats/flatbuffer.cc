@@ -1,11 +1,11 @@
-#include "wire/flatbuffer.h"
+#include "formats/flatbuffer.h"
 
 #include <cstring>
 
 #include "base/fail.h"
 #include "wire/utf.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 
 void FlatBuffer::refuse(uint64_t at, std::string_view what) const {
   fail_at(name_, ErrorCode::unreadable, "at byte {}: {}; the file is broken or something else", at,
@@ -78,7 +78,7 @@ bool FlatBuffer::Table::truth(int field) const { return number<uint8_t>(field, 0
 
 std::string FlatBuffer::Table::text(int field) const {
   const std::string text(bytes(field).text());
-  if (!code_points(text)) buffer_->refuse(at_, "a text of its table is no UTF-8");
+  if (!wire::code_points(text)) buffer_->refuse(at_, "a text of its table is no UTF-8");
   return text;
 }
 
@@ -114,4 +114,4 @@ std::vector<FlatBuffer::Table> FlatBuffer::Table::tables(int field) const {
   return tables;
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

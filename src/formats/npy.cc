@@ -1,4 +1,4 @@
-#include "wire/npy.h"
+#include "formats/npy.h"
 
 #include <algorithm>
 #include <array>
@@ -9,11 +9,11 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "wire/npy_header.h"
+#include "formats/npy_header.h"
+#include "formats/zip.h"
 #include "wire/utf.h"
-#include "wire/zip.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 // Strings of no length take no bytes: their number has to be bounded by itself.
@@ -142,7 +142,7 @@ std::string string_at(const std::byte* at, const Dtype& dtype) {
                    [](uint32_t p) { return __builtin_bswap32(p); });
   while (count > 0 && points[count - 1] == 0) --count;
   for (size_t i = 0; i < count; ++i) {
-    if (!append_utf8(points[i], text))
+    if (!wire::append_utf8(points[i], text))
       unsound_npy(fmt::format("a string has {:#x} in it, which is no character", points[i]));
   }
   return text;
@@ -167,7 +167,7 @@ void swap_bytes(std::byte* data, size_t bytes, size_t width) {
   for (size_t at = 0; at + width <= bytes; at += width) std::reverse(data + at, data + at + width);
 }
 
-bool is_complex(ElementType type) {
+bool has_complex_items(ElementType type) {
   return type == ElementType::complex64 || type == ElementType::complex128;
 }
 
@@ -186,7 +186,7 @@ Bytes ordered(const NpyHeader& header, const Dtype& dtype, const Bytes& data, in
   }
   if (dtype.swap)
     swap_bytes(out.mutable_data(), out.size(),
-               is_complex(dtype.type) ? dtype.item / 2 : dtype.item);
+               has_complex_items(dtype.type) ? dtype.item / 2 : dtype.item);
   return out;
 }
 
@@ -271,7 +271,7 @@ NpyFile file_of_strings(const Tensor& tensor) {
   bool unicode = true;
   for (const std::string& s : strings) {
     longest = std::max(longest, s.size());
-    const auto points = unicode ? code_points(s) : std::nullopt;
+    const auto points = unicode ? wire::code_points(s) : std::nullopt;
     unicode = points.has_value();
     if (points) longest_points = std::max(longest_points, points->size());
   }
@@ -280,7 +280,7 @@ NpyFile file_of_strings(const Tensor& tensor) {
   std::byte* out = data.mutable_data();
   for (const std::string& s : strings) {
     if (unicode) {
-      const auto points = code_points(s);
+      const auto points = wire::code_points(s);
       std::memcpy(out, points->data(), 4 * points->size());
     } else {
       std::memcpy(out, s.data(), s.size());
@@ -313,7 +313,7 @@ std::string descr_of(ElementType type) {
   if (type == ElementType::boolean) kind = 'b';
   if (is_signed_integer(type)) kind = 'i';
   if (is_floating(type)) kind = 'f';
-  if (is_complex(type)) kind = 'c';
+  if (has_complex_items(type)) kind = 'c';
   return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', kind, bytes);
 }
 
@@ -325,7 +325,7 @@ NpyFile file_of(const Tensor& tensor) {
           bit_width(tensor.element_type()) < 8 ? unpacked(tensor) : own};
 }
 
-void put_all(const std::vector<NamedTensor>& tensors, Sink& sink) {
+void put_all(const std::vector<NamedTensor>& tensors, wire::Sink& sink) {
   ZipWriter zip(sink);
   for (const NamedTensor& named : tensors) {
     const NpyFile file = file_of(named.tensor);
@@ -369,7 +369,7 @@ std::string write_npy(const Tensor& tensor) {
 
 void write_npy(const Tensor& tensor, const std::string& path) {
   const NpyFile file = file_of(tensor);
-  write_file(path, [&](Sink& sink) {
+  wire::write_file(path, [&](wire::Sink& sink) {
     sink.put(file.header);
     sink.put(file.data.text());
   });
@@ -393,13 +393,13 @@ std::vector<NamedTensor> read_npz(const Bytes& bytes, const ExpectedType& expect
 }
 
 void write_npz(const std::vector<NamedTensor>& tensors, const std::string& path) {
-  write_file(path, [&](Sink& sink) { put_all(tensors, sink); });
+  wire::write_file(path, [&](wire::Sink& sink) { put_all(tensors, sink); });
 }
 
 std::string write_npz(const std::vector<NamedTensor>& tensors) {
-  StringSink sink;
+  wire::StringSink sink;
   put_all(tensors, sink);
   return sink.take();
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

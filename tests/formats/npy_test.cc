@@ -1,4 +1,4 @@
-#include "wire/npy.h"
+#include "formats/npy.h"
 
 #include <gtest/gtest.h>
 #include <cstring>
@@ -6,10 +6,10 @@
 #include <map>
 #include <random>
 
-#include "builder.h"
-#include "wire/json_tensor.h"
+#include "formats/json_tensor.h"
+#include "wire/builder.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 using namespace wire_test;
@@ -229,4 +229,4 @@ TEST(Npz, ArraysAreViewsWhereverTheyLie) {
 }
 
 }  // namespace
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

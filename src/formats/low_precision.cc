@@ -1,10 +1,10 @@
-#include "wire/low_precision.h"
+#include "formats/low_precision.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 // How a type uses its codes beyond the plain numbers.
@@ -96,4 +96,4 @@ uint32_t encode_low(ElementType type, double value) {
   return sign | code;
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

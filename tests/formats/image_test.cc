@@ -1,14 +1,14 @@
-#include "wire/image.h"
+#include "formats/image.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "builder.h"
-#include "wire/npy.h"
+#include "formats/npy.h"
+#include "wire/builder.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 using namespace wire_test;
@@ -127,4 +127,4 @@ TEST_F(Image, DamagedImagesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

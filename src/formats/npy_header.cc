@@ -1,4 +1,4 @@
-#include "wire/npy_header.h"
+#include "formats/npy_header.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 // The header is a Python dictionary of a string, a truth value and a tuple of numbers.
@@ -126,4 +126,4 @@ NpyHeader read_npy_header(std::string_view file) {
   return header;
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

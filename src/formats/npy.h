@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "sardonyx/value.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 
 // The array of an .npy file: versions 1 to 3, C and Fortran order, either byte order. A view of
 // `bytes` where they can be used as they lie. Element types NumPy does not have are stored by
@@ -45,4 +45,4 @@ std::vector<NamedTensor> read_npz(const Bytes& bytes, const ExpectedType& expect
 void write_npz(const std::vector<NamedTensor>& tensors, const std::string& path);
 std::string write_npz(const std::vector<NamedTensor>& tensors);
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

@@ -1,4 +1,4 @@
-#include "wire/image.h"
+#include "formats/image.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "image/decode.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 constexpr int64_t max_pixels = 100'000'000;
@@ -155,4 +155,4 @@ Tensor image_to_tensor(const std::string& path, const ImageInput& input) {
   }
 }
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

@@ -7,7 +7,7 @@
 
 #include "sardonyx/value.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 
 // What a value is wanted to be. Dimensions of -1 may have any size; no shape: any rank.
 struct Wanted {
@@ -34,4 +34,4 @@ Tensor tensor_from_text(std::string_view text, const Wanted& wanted = {});
 // for ranks beyond 32, and where a tensor without elements has more than 2^20 lists.
 nlohmann::json json_from_tensor(const Tensor& tensor);
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

@@ -7,7 +7,7 @@
 
 #include "sardonyx/value.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 
 inline constexpr std::string_view npy_magic("\x93NUMPY", 6);
 
@@ -23,4 +23,4 @@ NpyHeader read_npy_header(std::string_view file);
 
 [[noreturn]] void unsound_npy(std::string_view what);
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

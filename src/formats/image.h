@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "sardonyx/value.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 
 bool has_image_support();  // PNG and JPEG at least (SARDONYX_IMAGES)
 
@@ -36,4 +36,4 @@ struct ImageInput {
 Tensor image_to_tensor(const Bytes& bytes, const ImageInput& input);
 Tensor image_to_tensor(const std::string& path, const ImageInput& input);
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

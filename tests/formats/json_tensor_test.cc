@@ -1,14 +1,14 @@
-#include "wire/json_tensor.h"
+#include "formats/json_tensor.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "builder.h"
-#include "wire/low_precision.h"
+#include "formats/low_precision.h"
+#include "wire/builder.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 namespace {
 
 using namespace wire_test;
@@ -155,4 +155,4 @@ TEST(LowPrecision, RoundsToNearestEven) {
 }
 
 }  // namespace
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

@@ -1,5 +1,5 @@
 // The part of the zip format that .npz files use: stored and deflated members, 64-bit sizes.
-// Internal to wire.
+// Internal to formats.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "wire/sink.h"
 
-namespace sardonyx::wire {
+namespace sardonyx::formats {
 
 struct ZipMember {
   std::string name;
@@ -23,7 +23,7 @@ std::vector<ZipMember> read_zip(const Bytes& archive);
 // Writes an archive of stored members: one put per member, then finish.
 class ZipWriter {
  public:
-  explicit ZipWriter(Sink& sink) : sink_(sink) {}
+  explicit ZipWriter(wire::Sink& sink) : sink_(sink) {}
   // The member's bytes are `head` followed by `body`.
   void put(const std::string& name, std::string_view head, std::string_view body);
   void finish();
@@ -31,10 +31,10 @@ class ZipWriter {
  private:
   void emit(std::string_view bytes);
 
-  Sink& sink_;
+  wire::Sink& sink_;
   uint64_t written_ = 0;
   uint64_t members_ = 0;
   std::string directory_;
 };
 
-}  // namespace sardonyx::wire
+}  // namespace sardonyx::formats

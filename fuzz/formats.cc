@@ -2,11 +2,11 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "formats/image.h"
+#include "formats/json_tensor.h"
+#include "formats/npy.h"
 #include "sardonyx/error.h"
 #include "target.h"
-#include "wire/image.h"
-#include "wire/json_tensor.h"
-#include "wire/npy.h"
 #include "wire/read.h"
 #include "wire/tensor.h"
 #include "wire/write.h"
@@ -40,9 +40,9 @@ void value(const Bytes& bytes, ir::TypeProto::Kind kind) {
 }
 
 void npy(const Bytes& bytes, ElementType expected) {
-  const Tensor read = wire::read_npy(bytes, expected);
-  const std::string first = wire::write_npy(read);
-  const Tensor again = wire::read_npy(borrowed(first.data(), first.size()), read.element_type());
+  const Tensor read = formats::read_npy(bytes, expected);
+  const std::string first = formats::write_npy(read);
+  const Tensor again = formats::read_npy(borrowed(first.data(), first.size()), read.element_type());
   require(again.element_type() == read.element_type() && again.shape() == read.shape(),
           "an array that was written is read back");
 }
@@ -60,12 +60,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
        {ElementType::undefined, ElementType::int4, ElementType::float8e5m2fnuz}) {
     answer([&] { npy(bytes, expected); });
   }
-  answer([&] { wire::read_npz(bytes); });
-  answer([&] { wire::tensor_from_text(bytes.text()); });
+  answer([&] { formats::read_npz(bytes); });
+  answer([&] { formats::tensor_from_text(bytes.text()); });
   answer([&] {
-    wire::json_from_tensor(
-        wire::tensor_from_text(bytes.text(), {ElementType::float16, Shape{-1, 2}}));
+    formats::json_from_tensor(
+        formats::tensor_from_text(bytes.text(), {ElementType::float16, Shape{-1, 2}}));
   });
-  answer([&] { wire::decode_image(bytes, 3); });
+  answer([&] { formats::decode_image(bytes, 3); });
   return 0;
 }
