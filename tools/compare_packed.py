@@ -12,6 +12,7 @@ import collections
 import pathlib
 import sys
 import tempfile
+import warnings
 
 import numpy as np
 import sardonyx
@@ -82,6 +83,7 @@ def main() -> int:
     models = [file for place in map(pathlib.Path, sys.argv[1:])
               for file in (sorted(place.rglob("*.onnx")) if place.is_dir() else [place])]
     outcomes = collections.Counter()
+    warnings.simplefilter("ignore")  # of what models declare
     with tempfile.TemporaryDirectory() as folder:
         for model in models:
             kind, text = compare(model, f"{folder}/packed.sdx")
