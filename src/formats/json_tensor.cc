@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "formats/complex_type.h"
 #include "formats/low_precision.h"
 
 namespace sardonyx::formats {
@@ -17,10 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr size_t max_rank = 64;
-
-bool is_complex(ElementType type) {
-  return type == ElementType::complex64 || type == ElementType::complex128;
-}
 
 // Whether lists and objects lie in each other deeper than that. The library that parses them prints
 // and copies them by recursion.

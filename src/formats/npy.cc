@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "formats/complex_type.h"
 #include "formats/npy_header.h"
 #include "formats/zip.h"
 #include "wire/utf.h"
@@ -167,10 +168,6 @@ void swap_bytes(std::byte* data, size_t bytes, size_t width) {
   for (size_t at = 0; at + width <= bytes; at += width) std::reverse(data + at, data + at + width);
 }
 
-bool has_complex_items(ElementType type) {
-  return type == ElementType::complex64 || type == ElementType::complex128;
-}
-
 // The elements in C order and in this machine's byte order; the bytes themselves where they are so.
 Bytes ordered(const NpyHeader& header, const Dtype& dtype, const Bytes& data, int64_t count) {
   const bool plain_order = !header.fortran_order || header.shape.size() < 2;
@@ -186,7 +183,7 @@ Bytes ordered(const NpyHeader& header, const Dtype& dtype, const Bytes& data, in
   }
   if (dtype.swap)
     swap_bytes(out.mutable_data(), out.size(),
-               has_complex_items(dtype.type) ? dtype.item / 2 : dtype.item);
+               is_complex(dtype.type) ? dtype.item / 2 : dtype.item);
   return out;
 }
 
@@ -313,7 +310,7 @@ std::string descr_of(ElementType type) {
   if (type == ElementType::boolean) kind = 'b';
   if (is_signed_integer(type)) kind = 'i';
   if (is_floating(type)) kind = 'f';
-  if (has_complex_items(type)) kind = 'c';
+  if (is_complex(type)) kind = 'c';
   return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', kind, bytes);
 }
 

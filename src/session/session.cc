@@ -518,6 +518,7 @@ Session::Session(const Model& model, const SessionOptions& options)
   s.scalars = std::make_unique<ScalarInputs>(s.inputs, s.model->strict, s.log.warn());
   for (size_t i = 0; i < s.inputs.size(); ++i) s.places.emplace(s.inputs[i].name, i);
   s.main = s.choose(Names());
+  s.graph_of_clean.reset();  // another session may have made the variant meanwhile
   for (const ir::ValueInfo& output : typed_outputs(*s.main->variant))
     s.outputs.push_back(describe(output));
 }
