@@ -18,6 +18,7 @@ struct Model;
 struct CompiledModel;
 struct InferRequest;
 struct Tensor;
+struct Port;
 
 inline constexpr int wrong_argument = -14;  // a code that functions return
 
@@ -45,6 +46,9 @@ class Library {
     find(compile_model, "ov_core_compile_model");
     find(free_compiled, "ov_compiled_model_free");
     find(count_outputs, "ov_compiled_model_outputs_size");
+    find(get_output_port, "ov_compiled_model_output_by_index");
+    find(get_port_name, "ov_port_get_any_name");
+    find(free_port, "ov_output_const_port_free");
     find(create_request, "ov_compiled_model_create_infer_request");
     find(free_request, "ov_infer_request_free");
     find(set_tensor, "ov_infer_request_set_tensor");
@@ -72,6 +76,9 @@ class Library {
                        CompiledModel**, ...);
   void (*free_compiled)(CompiledModel*);
   int (*count_outputs)(const CompiledModel*, size_t*);
+  int (*get_output_port)(const CompiledModel*, size_t, Port**);
+  int (*get_port_name)(const Port*, char**);
+  void (*free_port)(Port*);
   int (*create_request)(const CompiledModel*, InferRequest**);
   void (*free_request)(InferRequest*);
   int (*set_tensor)(InferRequest*, const char* name, const Tensor*);

@@ -1,6 +1,7 @@
 // An engine that the driver runs models on.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -21,6 +22,12 @@ class Engine {
   virtual void set_inputs(const std::string& npz) = 0;
   // One run. This is all that is timed: it must do nothing but what a caller in C or C++ has to.
   virtual void run() = 0;
+  // From now on each run is one of so many steps of a decoder, and takes what the run before gave
+  // (steps.h). How many outputs are carried so: 0 of a model that is no decoder, whose runs stay as
+  // they are.
+  virtual size_t carry_on(int steps) = 0;
+  // The next run is the first step.
+  virtual void begin_anew() = 0;
   // What the last run gave.
   virtual std::vector<sardonyx::Value> outputs() = 0;
   // The file of packed weights that models loaded from here on take theirs from.

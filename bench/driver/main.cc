@@ -11,7 +11,8 @@
 //   [ENGINE] packed FILE.sdx        {}: models loaded from here on take their packed weights there
 //   [ENGINE] load MODEL THREADS     {"create_ms": …}
 //   [ENGINE] inputs FILE.npz        {}
-//   [ENGINE] run N                  {"ms": […]}
+//   [ENGINE] steps N                {"carried": …}: runs are steps of a decoder (steps.h)
+//   [ENGINE] run N                  {"ms": […]}: the first N steps, of a decoder
 //   [ENGINE] outputs DIR            {}: output_0.npy, or .pb of what is no tensor
 //   [ENGINE] version                {"version": "…"}
 //   turns SECONDS                   {"sardonyx": […], …}: milliseconds of all loaded, in turn
@@ -46,7 +47,7 @@ namespace {
 using json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int max_runs = 1000000;
+constexpr int max_runs = 1000000, max_steps = 4096;
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -127,10 +128,14 @@ class Driver {
       return json::object();
     }
     if (command == "version") return {{"version", engine.version()}};
-    if (command != "run" && command != "outputs")
+    if (command != "run" && command != "outputs" && command != "steps")
       throw std::runtime_error("unknown command '" + command + "'");
     if (!ready_[name]) throw std::runtime_error("no model with inputs is loaded");
-    if (command == "run") return {{"ms", times_of(engine, number_from(rest, max_runs))}};
+    if (command == "steps") return {{"carried", engine.carry_on(number_from(rest, max_steps))}};
+    if (command == "run") {
+      engine.begin_anew();
+      return {{"ms", times_of(engine, number_from(rest, max_runs))}};
+    }
     sardonyx::write_output_folder(rest, engine.outputs());
     return json::object();
   }

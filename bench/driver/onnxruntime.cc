@@ -10,6 +10,7 @@
 #include "engine.h"
 #include "sardonyx/files.h"
 #include "sardonyx/tensor_ref.h"
+#include "steps.h"
 
 namespace driver {
 namespace {
@@ -74,8 +75,24 @@ class OrtEngine final : public Engine {
 
   // Where all outputs are tensors of numbers of sizes that stay, they are filled where they lie
   // from the second run on. Else each run makes them anew, and those of the last one are released.
+  size_t carry_on(int steps) override {
+    std::vector<NamedValue> inputs;
+    for (size_t i = 0; i < names_.size(); ++i) inputs.emplace_back(names_[i], tensors_[i]);
+    steps_ = Steps(inputs, output_names_, steps);
+    if (steps_.carried().empty()) return 0;
+    reuse_ = Reuse::carried;
+    first_inputs_ = inputs_;
+    for (const auto& [input, of_step] : steps_.counted()) {
+      counted_.emplace_back();
+      for (const Tensor& tensor : of_step) counted_.back().push_back(tensor_from(tensor));
+    }
+    return steps_.carried().size();
+  }
+  void begin_anew() override { steps_.begin_anew(); }
+
   void run() override {
     if (reuse_ == Reuse::no) release_outputs();
+    if (reuse_ == Reuse::carried) take_step();
     ort::Status* const status =
         ort_.call<ort::Run>(session_, static_cast<const ort::RunOptions*>(nullptr),
                             input_places_.data(), inputs_.data(), inputs_.size(),
@@ -96,7 +113,29 @@ class OrtEngine final : public Engine {
   }
 
  private:
-  enum class Reuse { unknown, try_it, no };
+  // carried: what is not an input of the next step is filled where it lies.
+  enum class Reuse { unknown, try_it, no, carried };
+
+  void take_step() {
+    const size_t step = steps_.next();
+    for (const auto [input, output] : steps_.carried()) {
+      release_carried(input);
+      ort::Value* const found = std::exchange(outputs_[output], nullptr);
+      if (step > 0) {
+        inputs_[input] = found;
+      } else {
+        inputs_[input] = first_inputs_[input];
+        if (found != nullptr) ort_.call<ort::ReleaseValue>(found);
+      }
+    }
+    for (size_t i = 0; i < counted_.size(); ++i)
+      inputs_[steps_.counted()[i].input] = counted_[i][step];
+  }
+  // An input that was an output.
+  void release_carried(size_t input) {
+    if (inputs_[input] != first_inputs_[input])
+      ort_.call<ort::ReleaseValue>(const_cast<ort::Value*>(inputs_[input]));
+  }
 
   // A value that is released at the end.
   using Held = std::unique_ptr<ort::Value, std::function<void(ort::Value*)>>;
@@ -216,6 +255,13 @@ class OrtEngine final : public Engine {
   }
   void forget_values() {
     release_outputs();
+    for (const Steps::Carried& carried : steps_.carried()) release_carried(carried.input);
+    for (const auto& of_step : counted_)
+      for (const ort::Value* value : of_step)
+        ort_.call<ort::ReleaseValue>(const_cast<ort::Value*>(value));
+    counted_.clear();
+    if (!first_inputs_.empty()) inputs_ = std::exchange(first_inputs_, {});
+    steps_ = {};
     for (const ort::Value* input : inputs_)
       ort_.call<ort::ReleaseValue>(const_cast<ort::Value*>(input));
     inputs_.clear(), outputs_.clear(), tensors_.clear();
@@ -235,9 +281,11 @@ class OrtEngine final : public Engine {
   std::vector<Tensor> tensors_;  // the memory of the inputs
   std::vector<std::string> names_, output_names_;
   std::vector<const char*> input_places_, output_places_;
-  std::vector<const ort::Value*> inputs_;
+  std::vector<const ort::Value*> inputs_, first_inputs_;
   std::vector<ort::Value*> outputs_;
   Reuse reuse_ = Reuse::unknown;
+  Steps steps_;
+  std::vector<std::vector<const ort::Value*>> counted_;  // of steps_.counted(), for each step
 };
 
 }  // namespace

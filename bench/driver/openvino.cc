@@ -7,11 +7,13 @@
 #include "../openvino_c_api.h"
 #include "engine.h"
 #include "sardonyx/files.h"
+#include "steps.h"
 
 namespace driver {
 namespace {
 
 using sardonyx::ElementType;
+using sardonyx::NamedValue;
 using sardonyx::Shape;
 using sardonyx::Tensor;
 using sardonyx::Value;
@@ -69,18 +71,34 @@ class OpenvinoEngine final : public Engine {
     forget_inputs();
     for (auto& [name, value] : sardonyx::read_npz(npz)) {
       tensors_.push_back(value.tensor());
-      const Tensor& tensor = tensors_.back();
-      Shape dims = tensor.shape();
-      openvino::Tensor* input = nullptr;
-      ov_.require(ov_.wrap_tensor(number_of(tensor.element_type()),
-                                  {static_cast<int64_t>(dims.size()), dims.data()},
-                                  const_cast<void*>(tensor.data()), &input));
-      inputs_.push_back(input);
-      ov_.require(ov_.set_tensor(request_, name.c_str(), input));
+      names_.push_back(name);
+      inputs_.push_back(wrap(tensors_.back()));
+      ov_.require(ov_.set_tensor(request_, name.c_str(), inputs_.back()));
     }
   }
 
-  void run() override { ov_.require(ov_.infer(request_)); }
+  // Two requests take turns: a request writes its outputs where they lie, which its inputs must
+  // not.
+  size_t carry_on(int steps) override {
+    std::vector<NamedValue> inputs;
+    for (size_t i = 0; i < names_.size(); ++i) inputs.emplace_back(names_[i], tensors_[i]);
+    steps_ = Steps(inputs, output_names(), steps);
+    if (steps_.carried().empty()) return 0;
+    ov_.require(ov_.create_request(compiled_, &other_request_));
+    for (size_t i = 0; i < names_.size(); ++i)
+      ov_.require(ov_.set_tensor(other_request_, names_[i].c_str(), inputs_[i]));
+    for (const auto& [input, of_step] : steps_.counted()) {
+      counted_.emplace_back();
+      for (const Tensor& tensor : of_step) counted_.back().push_back(wrap(tensor));
+    }
+    return steps_.carried().size();
+  }
+  void begin_anew() override { steps_.begin_anew(); }
+
+  void run() override {
+    if (!steps_.carried().empty()) take_step();
+    ov_.require(ov_.infer(request_));
+  }
 
   std::vector<Value> outputs() override {
     size_t count = 0;
@@ -96,6 +114,50 @@ class OpenvinoEngine final : public Engine {
   }
 
  private:
+  void take_step() {
+    const size_t step = steps_.next();
+    std::swap(request_, other_request_);
+    for (const auto [input, output] : steps_.carried()) {
+      openvino::Tensor* found = nullptr;
+      if (step > 0) ov_.require(ov_.get_output(other_request_, output, &found));
+      const int code = ov_.set_tensor(request_, names_[input].c_str(),
+                                      found != nullptr ? found : inputs_[input]);
+      if (found != nullptr) ov_.free_tensor(found);
+      ov_.require(code);
+    }
+    for (size_t i = 0; i < counted_.size(); ++i)
+      ov_.require(
+          ov_.set_tensor(request_, names_[steps_.counted()[i].input].c_str(), counted_[i][step]));
+  }
+
+  // In the order of the places of outputs.
+  std::vector<std::string> output_names() const {
+    size_t count = 0;
+    ov_.require(ov_.count_outputs(compiled_, &count));
+    std::vector<std::string> names;
+    for (size_t i = 0; i < count; ++i) {
+      openvino::Port* port = nullptr;
+      char* name = nullptr;
+      ov_.require(ov_.get_output_port(compiled_, i, &port));
+      const int code = ov_.get_port_name(port, &name);
+      ov_.free_port(port);
+      ov_.require(code);
+      names.emplace_back(name);
+      ov_.free_text(name);
+    }
+    return names;
+  }
+
+  // The tensor's memory is what OpenVINO reads.
+  openvino::Tensor* wrap(const Tensor& tensor) const {
+    Shape dims = tensor.shape();
+    openvino::Tensor* wrapped = nullptr;
+    ov_.require(ov_.wrap_tensor(number_of(tensor.element_type()),
+                                {static_cast<int64_t>(dims.size()), dims.data()},
+                                const_cast<void*>(tensor.data()), &wrapped));
+    return wrapped;
+  }
+
   static int number_of(ElementType type) {
     for (const auto& [number, element_type] : types)
       if (element_type == type) return number;
@@ -133,7 +195,11 @@ class OpenvinoEngine final : public Engine {
 
   void forget_inputs() {
     for (openvino::Tensor* input : inputs_) ov_.free_tensor(input);
-    inputs_.clear(), tensors_.clear();
+    for (const auto& of_step : counted_)
+      for (openvino::Tensor* tensor : of_step) ov_.free_tensor(tensor);
+    if (other_request_ != nullptr) ov_.free_request(std::exchange(other_request_, nullptr));
+    inputs_.clear(), tensors_.clear(), names_.clear(), counted_.clear();
+    steps_ = {};
   }
   void forget() {
     forget_inputs();
@@ -147,6 +213,10 @@ class OpenvinoEngine final : public Engine {
   openvino::InferRequest* request_ = nullptr;
   std::vector<Tensor> tensors_;  // the memory of the inputs
   std::vector<openvino::Tensor*> inputs_;
+  std::vector<std::string> names_;                   // of the inputs
+  openvino::InferRequest* other_request_ = nullptr;  // that of the step before
+  Steps steps_;
+  std::vector<std::vector<openvino::Tensor*>> counted_;  // of steps_.counted(), for each step
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "engine.h"
 #include "sardonyx/inputs.h"
 #include "sardonyx/session.h"
+#include "steps.h"
 
 namespace driver {
 namespace {
@@ -16,7 +17,8 @@ class SardonyxEngine final : public Engine {
 
   void load(const std::string& model, int threads) override {
     session_.reset();
-    inputs_.clear(), outputs_.clear();
+    first_inputs_.clear(), inputs_.clear(), outputs_.clear();
+    steps_ = {};
     SessionOptions options;
     options.threads = threads;
     options.packed = packed_;
@@ -34,18 +36,41 @@ class SardonyxEngine final : public Engine {
         throw std::runtime_error("the model has no input '" + value.first + "'");
       inputs[i] = std::move(value.second);
     }
-    inputs_ = std::move(inputs);
+    inputs_ = first_inputs_ = std::move(inputs);
     outputs_.assign(session_->outputs().size(), {});
+    steps_ = {};
   }
 
-  void run() override { session_->run(inputs_, outputs_); }
+  size_t carry_on(int steps) override {
+    std::vector<NamedValue> inputs;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      inputs.emplace_back(session_->inputs()[i].name, inputs_[i]);
+    std::vector<std::string> outputs;
+    for (const ValueDescription& output : session_->outputs()) outputs.push_back(output.name);
+    steps_ = Steps(inputs, outputs, steps);
+    return steps_.carried().size();
+  }
+  void begin_anew() override { steps_.begin_anew(); }
+
+  void run() override {
+    if (!steps_.carried().empty()) take_step();
+    session_->run(inputs_, outputs_);
+  }
   std::vector<Value> outputs() override { return outputs_; }
   void set_packed(const std::string& file) override { packed_ = file; }
 
  private:
+  void take_step() {
+    const size_t step = steps_.next();
+    for (const auto [input, output] : steps_.carried())
+      inputs_[input] = step == 0 ? first_inputs_[input] : std::move(outputs_[output]);
+    for (const auto& [input, of_step] : steps_.counted()) inputs_[input] = of_step[step];
+  }
+
   std::optional<Session> session_;
   std::string packed_;
-  std::vector<Value> inputs_, outputs_;
+  std::vector<Value> first_inputs_, inputs_, outputs_;
+  Steps steps_;
 };
 
 }  // namespace

@@ -58,6 +58,36 @@ def test_first_answers(sardonyx, tmp_path):
     assert wrong.returncode == 1 and "no model 'nothing'" in wrong.stderr
 
 
+# With a mask, with places, with both.
+@pytest.mark.parametrize("name", ["gpt2", "llama", "llama_spelled"])
+def test_a_decoders_steps_take_what_the_one_before_gave(driven, tmp_path, name):
+    import run
+    import values
+    import zoo
+
+    entry = zoo.ENTRIES[name]
+    built = entry.build(**entry.small)
+    built.save(tmp_path / "model.onnx")
+    np.savez(tmp_path / "inputs.npz", **built.inputs)
+    past = next(value for key, value in built.inputs.items() if key.startswith("past")).shape[2]
+    engines = {engine: run.Guest(driven, engine) for engine in ("sardonyx", "onnxruntime")}
+    carried = sum(key.startswith("past") for key in built.inputs)
+    for engine in engines.values():
+        engine.ask("load", tmp_path / "model.onnx", 1)
+        engine.ask("inputs", tmp_path / "inputs.npz")
+        assert engine.ask("steps", 4) == {"carried": carried}
+    # The fifth step is the first one again, whatever was run before; so is a run that is asked for.
+    for runs, longer in ((1, 1), (3, 3), (4, 4), (5, 1), (6, 2), (1, 1)):
+        for engine in engines.values():
+            engine.ask("run", runs)
+        assert run.compare(engines, tmp_path, 1 + carried, entry) <= entry.tolerance
+        assert values.read(tmp_path / "sardonyx", 1 + carried)[-1].shape[2] == past + longer
+    for engine in engines.values():  # runs as they were
+        engine.ask("inputs", tmp_path / "inputs.npz")
+        engine.ask("run", 2)
+    assert values.read(tmp_path / "sardonyx", 1 + carried)[-1].shape[2] == past + 1
+
+
 @pytest.fixture
 def driven(sardonyx):
     """bench_driver with Sardonyx and ONNX Runtime."""
