@@ -102,6 +102,8 @@ TEST(NBits, ColumnsThatEndWithinAVector) {
     for (const int64_t k : {1, 31, 33, 100, 129, 160, 300}) {
       for (const int64_t block : {16, 32, 128}) check(1, k, 5, 4, block, Zeros::bytes);
     }
+    check(1, 4800, 3, 4, 16, Zeros::bytes);  // in more blocks than a byte counts
+    check(2, 4800, 3, 4, 16, Zeros::floats);
   });
 }
 

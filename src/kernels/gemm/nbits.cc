@@ -86,6 +86,18 @@ int64_t Widen(int bits, const uint8_t* bytes, int64_t count, float zero, float s
   return WidenBlock<8>(bytes, count, zero, scale, out);
 }
 
+// What columns further on have in the place of block i of these: a processor sees too few of their
+// bytes and scales in a row to fetch them by itself.
+template <int columns>
+HWY_INLINE void FetchAhead(const NBitsMatrix& b, int64_t column, int64_t i) {
+  constexpr int64_t line = 64, ahead = 6 * columns, line_scales = 16;
+  const int64_t bytes = b.block_bytes() * columns;
+  const uint8_t* data = b.data + (column + ahead) * b.column_bytes() + i * bytes;
+  for (int64_t at = 0; at < bytes; at += line) __builtin_prefetch(data + at, 0, 3);
+  if (i % (line_scales / columns) == 0)
+    __builtin_prefetch(b.scales + (column + ahead) * b.blocks() + i * columns, 0, 3);
+}
+
 template <int rows, int columns>
 HWY_INLINE void Finish(const NBitsMatrix& b, const NBitsJob& job, int64_t column,
                        const hn::Vec<FloatTag> (&sums)[rows][columns]) {
@@ -112,6 +124,7 @@ void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
   const float plain_zero = static_cast<float>(1 << (bits - 1));
   for (int64_t i = 0; i < blocks; ++i) {
     V dots[rows][columns];
+    FetchAhead<columns>(b, column, i);
     for (int c = 0; c < columns; ++c) {
       const int64_t at = (column + c) * blocks + i;
       const float zero = b.zeros         ? static_cast<float>(b.zeros[at])
@@ -189,11 +202,7 @@ void LookUp(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
       }
       const float* a = job.rows + i * b.block;
       const uint8_t* data = b.data + column * b.column_bytes() + i * block_bytes;
-      // As much of columns further on as of these.
-      const uint8_t* next =
-          b.data + (column + 3 * columns) * b.column_bytes() + i * block_bytes * columns;
-      for (int64_t byte = 0; byte < block_bytes * columns; byte += 64)
-        __builtin_prefetch(next + byte, 0, 3);
+      FetchAhead<columns>(b, column, i);
       for (int64_t byte = 0; byte < block_bytes; byte += lanes) {
         V low[rows], high[rows];
 #pragma GCC unroll 4
