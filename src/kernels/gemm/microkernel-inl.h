@@ -388,9 +388,17 @@ void TileProduct(const TileJob& job) {
           return at_b + (v / panel_vectors) * panel_distance + (v % panel_vectors) * tile_lanes;
         });
   };
+  // A row's products with several panels of halves wait for memory alone: the processor brings the
+  // panels' next pages too late by itself.
+  constexpr int panels = vectors / panel_vectors, near_bytes = 2048;
+  constexpr bool brings_panels = sizeof(B) == 2 && rows == 1 && panels > 1;
   const auto bring = [&]() HWY_ATTR {
     for (int line = 0; line < lines; ++line, ahead += ahead_stride) {
       __builtin_prefetch(ahead, 0, 2);
+    }
+    for (int p = 0; brings_panels && p < panels; ++p) {
+      const char* next = reinterpret_cast<const char*>(b + p * panel_distance) + near_bytes;
+      for (int line = 0; line < 2; ++line) __builtin_prefetch(next + line * 64, 0, 3);
     }
   };
   // Where sums fill the registers, two terms would make the compiler keep some in memory.
