@@ -114,9 +114,48 @@ constexpr float ln2_high =
     0.693359375f;  // few bits, so that products with small integers are exact
 constexpr float ln2_low = -2.12194440e-4f;
 
+#if HWY_TARGET == HWY_AVX3
+// 2^(i / 16).
+alignas(64) constexpr float sixteenth_powers[16] = {
+    0x1p+0f,        0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f, 0x1.306fe0p+0f, 0x1.3dea64p+0f,
+    0x1.4bfdaep+0f, 0x1.5ab07ep+0f, 0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
+    0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f};
+// Adding this rounds a float of magnitude below 2^18 to a sixteenth; the sixteenths beyond a whole
+// number are in the lowest four bits.
+constexpr float sixteenth_rounder = rounder / 16;
+
+// Those of `powers` that the lowest four bits of each lane name.
+HWY_INLINE __m512 LookUp16(__m512 biased, const float* powers) {
+  return _mm512_permutexvar_ps(_mm512_castps_si512(biased), _mm512_load_ps(powers));
+}
+HWY_INLINE hn::Vec512<float> LookUp16(hn::Vec512<float> biased, const float* powers) {
+  return hn::Vec512<float>{LookUp16(biased.raw, powers)};
+}
+HWY_INLINE hn::Vec256<float> LookUp16(hn::Vec256<float> biased, const float* powers) {
+  const __m512 wide = LookUp16(_mm512_castps256_ps512(biased.raw), powers);
+  return hn::Vec256<float>{_mm512_castps512_ps256(wide)};
+}
+template <size_t N>
+HWY_INLINE hn::Vec128<float, N> LookUp16(hn::Vec128<float, N> biased, const float* powers) {
+  const __m512 wide = LookUp16(_mm512_castps128_ps512(biased.raw), powers);
+  return hn::Vec128<float, N>{_mm512_castps512_ps128(wide)};
+}
+#endif
+
 // exp(x) for x already inside [-104, 90] or NaN, divided by 2^halvings.
 template <int halvings = 0, class D, class V>
 HWY_INLINE V ExpInRange(D d, V x) {
+#if HWY_TARGET == HWY_AVX3
+  // x = n ln 2 + r, n a multiple of 1/16, so that few terms of a polynomial are enough.
+  const V biased = hn::MulAdd(x, hn::Set(d, log2_e), hn::Set(d, sixteenth_rounder));
+  V n = hn::Sub(biased, hn::Set(d, sixteenth_rounder));
+  V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), x);
+  r = hn::NegMulAdd(n, hn::Set(d, ln2_low), r);
+  const V q = hn::Mul(r, Horner(d, r, 1.0f, 0.5000162f, 0.16666667f));
+  if constexpr (halvings != 0) n = hn::Sub(n, hn::Set(d, halvings));
+  const V power = LookUp16(biased, sixteenth_powers);
+  return ScaleBy(d, hn::MulAdd(q, power, power), biased, n);  // 2^n: n is rounded down
+#else
   V biased = hn::MulAdd(x, hn::Set(d, log2_e), hn::Set(d, rounder));
   V n = hn::Sub(biased, hn::Set(d, rounder));
   V r = hn::NegMulAdd(n, hn::Set(d, ln2_high), x);
@@ -128,6 +167,7 @@ HWY_INLINE V ExpInRange(D d, V x) {
     n = hn::Sub(n, hn::Set(d, halvings));
   }
   return ScaleBy(d, hn::Add(q, hn::Set(d, 1.0f)), biased, n);
+#endif
 }
 
 // a / b for b in [2^-100, 2^100], within a unit in the last place.
@@ -247,7 +287,6 @@ HWY_INLINE V Sigmoid(D d, V x) {
 namespace math {
 template <class D>
 HWY_INLINE hn::Vec512<float> OnePlusExpOfNegative(D d, hn::Vec512<float> x) {
-  constexpr float sixteenths = rounder / 16;
   alignas(64) static constexpr float powers[16] = {
       // 2^(i / 16 + 0.0672449375)
       0x1.0c36fcp+0f, 0x1.1816f4p+0f, 0x1.247d84p+0f, 0x1.3170ap+0f,
@@ -256,13 +295,12 @@ HWY_INLINE hn::Vec512<float> OnePlusExpOfNegative(D d, hn::Vec512<float> x) {
       0x1.c314eap+0f, 0x1.d70d84p+0f, 0x1.ebe878p+0f, 0x1.00d7e6p+1f};
   const auto bounded = NearerToZero(d, x, 200.0f);
   const auto negative_log2_e = hn::Set(d, -log2_e);
-  const auto biased = hn::MulAdd(bounded, negative_log2_e, hn::Set(d, sixteenths));
-  const auto n = hn::Sub(biased, hn::Set(d, sixteenths));
+  const auto biased = hn::MulAdd(bounded, negative_log2_e, hn::Set(d, sixteenth_rounder));
+  const auto n = hn::Sub(biased, hn::Set(d, sixteenth_rounder));
   auto r = hn::MulSub(bounded, negative_log2_e, n);
   r = hn::MulAdd(bounded, hn::Set(d, -1.92596299e-8f), r);  // what log2_e lacks
   const auto p = Horner(d, r, 0.954458952f, 0.661580563f, 0.229295298f, 0.0529779457f);
-  const hn::Vec512<float> power{
-      _mm512_permutexvar_ps(_mm512_castps_si512(biased.raw), _mm512_load_ps(powers))};
+  const hn::Vec512<float> power = LookUp16(biased, powers);
   return hn::MulAdd(ScaleBy(d, power, biased, n), p, hn::Set(d, 1.0f));  // 2^n: n is rounded down
 }
 }  // namespace math
