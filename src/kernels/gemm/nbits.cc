@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/nbits_int8.h"
@@ -18,14 +19,27 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using FloatTag = hn::ScalableTag<float>;
+// Of blocks that are no whole number of those vectors' bytes.
+using ShortTag = hn::CappedTag<float, 8>;
 
-int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(FloatTag())); }
+template <class D>
+bool WholeVectors(const NBitsMatrix& b) {
+  return b.block_bytes() % static_cast<int64_t>(hn::Lanes(D())) == 0;
+}
+
+// Of the vectors that the blocks of `b` are read in; 0: of none.
+int64_t Lanes(const NBitsMatrix& b) {
+  if (WholeVectors<FloatTag>(b)) return static_cast<int64_t>(hn::Lanes(FloatTag()));
+  return WholeVectors<ShortTag>(b) ? static_cast<int64_t>(hn::Lanes(ShortTag())) : 0;
+}
 
 // One row, so that the elements that share a byte with others of their place in it lie side by
 // side: [chunk][place in the byte][lane]. What is beyond k is 0.
-void Arrange(const NBitsMatrix& b, const float* row, float* out, float* sums) {
-  const FloatTag d;
-  const int64_t lanes = Lanes(), places = 8 / b.bits, chunk = lanes * places;
+template <class D>
+void ArrangeFor(const NBitsMatrix& b, const float* row, float* out, float* sums) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t places = 8 / b.bits, chunk = lanes * places;
   const int64_t blocks = b.blocks();
   for (int64_t i = 0; i < blocks; ++i) {
     auto sum = hn::Zero(d);
@@ -41,6 +55,10 @@ void Arrange(const NBitsMatrix& b, const float* row, float* out, float* sums) {
     }
     hn::StoreU(sum, d, sums + i * lanes);
   }
+}
+
+void Arrange(const NBitsMatrix& b, const float* row, float* out, float* sums) {
+  (WholeVectors<FloatTag>(b) ? ArrangeFor<FloatTag> : ArrangeFor<ShortTag>)(b, row, out, sums);
 }
 
 // The elements at one place in `lanes` bytes, as floats.
@@ -61,7 +79,7 @@ int64_t WidenBlock(const uint8_t* bytes, int64_t count, float zero, float scale,
   const hn::RebindToUnsigned<FloatTag> du;
   const hn::Rebind<uint8_t, FloatTag> d8;
   constexpr int places = 8 / bits;
-  const int64_t lanes = Lanes(), chunk = lanes * places;
+  const int64_t chunk = static_cast<int64_t>(hn::Lanes(d)) * places;
   const auto zeros = hn::Set(d, zero), scales = hn::Set(d, scale);
   int64_t i = 0;
   for (; i + chunk <= count; i += chunk) {
@@ -98,25 +116,26 @@ HWY_INLINE void FetchAhead(const NBitsMatrix& b, int64_t column, int64_t i) {
     __builtin_prefetch(b.scales + (column + ahead) * b.blocks() + i * columns, 0, 3);
 }
 
-template <int rows, int columns>
+template <class D, int rows, int columns>
 HWY_INLINE void Finish(const NBitsMatrix& b, const NBitsJob& job, int64_t column,
-                       const hn::Vec<FloatTag> (&sums)[rows][columns]) {
+                       const hn::Vec<D> (&sums)[rows][columns]) {
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) {
       const float bias = job.bias ? job.bias[column + c] : 0.0f;
-      job.y[r * b.n + column + c] = hn::GetLane(hn::SumOfLanes(FloatTag(), sums[r][c])) + bias;
+      job.y[r * b.n + column + c] = hn::GetLane(hn::SumOfLanes(D(), sums[r][c])) + bias;
     }
   }
 }
 
-template <int bits, int rows, int columns>
+template <class D, int bits, int rows, int columns>
 void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
-  const FloatTag d;
-  const hn::RebindToUnsigned<FloatTag> du;
-  const hn::Rebind<uint8_t, FloatTag> d8;
-  using V = hn::Vec<FloatTag>;
+  const D d;
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<uint8_t, D> d8;
+  using V = hn::Vec<D>;
   constexpr int places = 8 / bits;
-  const int64_t lanes = Lanes(), blocks = b.blocks(), block_bytes = b.block_bytes();
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t blocks = b.blocks(), block_bytes = b.block_bytes();
   V sums[rows][columns];
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) sums[r][c] = hn::Zero(d);
@@ -161,7 +180,7 @@ void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
       for (int r = 0; r < rows; ++r) sums[r][c] = hn::MulAdd(scale, dots[r][c], sums[r][c]);
     }
   }
-  Finish(b, job, column, sums);
+  Finish<D>(b, job, column, sums);
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 && HWY_MAX_BYTES >= 64
@@ -224,44 +243,51 @@ void LookUp(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
       }
     }
   }
-  Finish(b, job, column, sums);
+  Finish<FloatTag>(b, job, column, sums);
 }
 #endif
 
-template <int bits, int rows, int columns>
+template <class D, int bits, int rows, int columns>
 HWY_INLINE void Product(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
 #ifdef SARDONYX_NBITS_TABLES
-  if constexpr (bits == 4) return LookUp<rows, columns>(b, job, column);
+  if constexpr (bits == 4 && std::is_same_v<D, FloatTag>)
+    return LookUp<rows, columns>(b, job, column);
 #endif
-  Multiply<bits, rows, columns>(b, job, column);
+  Multiply<D, bits, rows, columns>(b, job, column);
 }
 
-template <int bits, int rows>
+template <class D, int bits, int rows>
 void MultiplyRows(const NBitsMatrix& b, const NBitsJob& job) {
   constexpr int together = rows == 1 ? 4 : 2;
   int64_t column = job.begin;
   for (; column + together <= job.end; column += together)
-    Product<bits, rows, together>(b, job, column);
-  for (; column < job.end; ++column) Product<bits, rows, 1>(b, job, column);
+    Product<D, bits, rows, together>(b, job, column);
+  for (; column < job.end; ++column) Product<D, bits, rows, 1>(b, job, column);
 }
 
-template <int bits>
+template <class D, int bits>
 void MultiplyBits(const NBitsMatrix& b, int rows, const NBitsJob& job) {
   switch (rows) {
-    case 1: return MultiplyRows<bits, 1>(b, job);
-    case 2: return MultiplyRows<bits, 2>(b, job);
-    case 3: return MultiplyRows<bits, 3>(b, job);
-    default: return MultiplyRows<bits, 4>(b, job);
+    case 1: return MultiplyRows<D, bits, 1>(b, job);
+    case 2: return MultiplyRows<D, bits, 2>(b, job);
+    case 3: return MultiplyRows<D, bits, 3>(b, job);
+    default: return MultiplyRows<D, bits, 4>(b, job);
   }
 }
 
-#undef SARDONYX_NBITS_TABLES
+template <class D>
+void MultiplyFor(const NBitsMatrix& b, int rows, const NBitsJob& job) {
+  if (b.bits == 2) return MultiplyBits<D, 2>(b, rows, job);
+  if (b.bits == 4) return MultiplyBits<D, 4>(b, rows, job);
+  MultiplyBits<D, 8>(b, rows, job);
+}
 
 void MultiplyColumns(const NBitsMatrix& b, int rows, const NBitsJob& job) {
-  if (b.bits == 2) return MultiplyBits<2>(b, rows, job);
-  if (b.bits == 4) return MultiplyBits<4>(b, rows, job);
-  MultiplyBits<8>(b, rows, job);
+  if (WholeVectors<FloatTag>(b)) return MultiplyFor<FloatTag>(b, rows, job);
+  MultiplyFor<ShortTag>(b, rows, job);
 }
+
+#undef SARDONYX_NBITS_TABLES
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sardonyx::kernels
@@ -284,14 +310,13 @@ constexpr int64_t slice_floats = int64_t{1} << 18;  // of the columns that one t
 int64_t round_up_to(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 bool reads_directly(const NBitsMatrix& b, int64_t m) {
-  return m <= few_rows && b.group == nullptr &&
-         b.block_bytes() % HWY_DYNAMIC_DISPATCH(Lanes)() == 0;
+  return m <= few_rows && b.group == nullptr && HWY_DYNAMIC_DISPATCH(Lanes)(b) != 0;
 }
 
 // The arranged rows and their sums, in floats.
 int64_t row_floats(const NBitsMatrix& b) { return round_up_to(b.blocks() * b.block, 16); }
 int64_t sum_floats(const NBitsMatrix& b) {
-  return round_up_to(b.blocks() * HWY_DYNAMIC_DISPATCH(Lanes)(), 16);
+  return round_up_to(b.blocks() * HWY_DYNAMIC_DISPATCH(Lanes)(b), 16);
 }
 
 // Rows as they are multiplied with the matrix as it is: in digits where they can be, so that what
