@@ -107,7 +107,8 @@ def test_the_readme_is_short_and_quotes_the_tables():
     quoted = rows("README.md", "| model | ms |")
     assert {row["model"] for row in quoted} == set(QUOTED)
     for quote in quoted:
-        name, ours, theirs, ratio, memory, their_memory = quote.values()
+        name, ours, theirs, ratio, openvino, memory, their_memory = quote.values()
         row = measured[QUOTED[name]]
         assert [float(ours), float(theirs), float(ratio)] == [float(row[title]) for title in ("ms", "ORT ms", "ratio")], name
+        assert float(openvino) == float(row["OpenVINO ms"]), name
         assert [memory, their_memory] == [row["peak MB"], after(row, "peak MB")], name
