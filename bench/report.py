@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 PEER_NAMES = {"onnxruntime": "ORT", "openvino": "OpenVINO"}

@@ -58,6 +58,12 @@ def test_first_answers(sardonyx, tmp_path):
     assert wrong.returncode == 1 and "no model 'nothing'" in wrong.stderr
 
 
+def test_kernels_need_no_package():
+    """`./dev bench --kernels` runs in the system's Python."""
+    code = "import sys; sys.modules['numpy'] = None; sys.path.insert(0, sys.argv[1]); import kernels"
+    subprocess.run([sys.executable, "-c", code, ROOT / "bench"], check=True)
+
+
 # With a mask, with places, with both.
 @pytest.mark.parametrize("name", ["gpt2", "llama", "llama_spelled"])
 def test_a_decoders_steps_take_what_the_one_before_gave(driven, tmp_path, name):

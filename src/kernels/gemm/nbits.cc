@@ -108,7 +108,7 @@ int64_t Widen(int bits, const uint8_t* bytes, int64_t count, float zero, float s
 // bytes and scales in a row to fetch them by itself.
 template <int columns>
 HWY_INLINE void FetchAhead(const NBitsMatrix& b, int64_t column, int64_t i) {
-  constexpr int64_t line = 64, ahead = 6 * columns, line_scales = 16;
+  constexpr int64_t line = 64, ahead = columns_ahead * columns, line_scales = 16;
   const int64_t bytes = b.block_bytes() * columns;
   const uint8_t* data = b.data + (column + ahead) * b.column_bytes() + i * bytes;
   for (int64_t at = 0; at < bytes; at += line) __builtin_prefetch(data + at, 0, 3);

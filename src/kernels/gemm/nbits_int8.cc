@@ -15,7 +15,6 @@ namespace {
 constexpr int64_t chunk_values = 128;  // a vector of weights
 constexpr int64_t lane_values = 8;     // of which four bytes hold so many
 constexpr int64_t chunk_lanes = 16;
-constexpr int64_t columns_ahead = 6;  // so many times as are multiplied together
 
 // The digits, high to low, of the values in the low halves of weights' bytes and in the high ones;
 // for each of the digits its products with weights of -8; and what one is worth. Behind the chunks

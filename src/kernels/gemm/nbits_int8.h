@@ -36,6 +36,10 @@ struct DigitScale {
   float worth = 0, inverse = 0;
 };
 
+// How far ahead of the columns that are multiplied together others are fetched: so many times as
+// many.
+constexpr int64_t columns_ahead = 6;
+
 // Whether this machine can and the matrix is of that kind.
 bool digits_suit(const NBitsMatrix& b);
 
