@@ -2,7 +2,8 @@
 // keeps what went a way through the code that no input went before, to be mutated further.
 //
 //   fuzz_X [--stack KIB] FILE...        calls the target on each file once
-//   fuzz_X --seconds N --seed S --current FILE [--corpus FOLDER] [--stack KIB] SEED...
+//   fuzz_X [--seconds N] [--inputs N] --seed S --current FILE [--corpus FOLDER] [--stack KIB]
+//          SEED...                      mutates, for so long (processor's time) or so many inputs
 //
 // What is kept is written to the corpus folder, and what stands there is read before the mutations
 // begin. The ways are seen where the code was compiled with -fsanitize-coverage=trace-pc; without
@@ -33,6 +34,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -234,12 +236,18 @@ class Slowest {
   double seconds_ = 0;
 };
 
-int fuzz(std::vector<Input> inputs, uint64_t seed, int seconds, uint8_t* current, Slowest slowest,
-         const std::filesystem::path& corpus) {
+// When fuzzing ends: whichever comes first.
+struct End {
+  uint64_t inputs = UINT64_MAX;
+  double seconds = std::numeric_limits<double>::infinity();  // of the processor
+};
+
+int fuzz(std::vector<Input> inputs, uint64_t seed, const End& end, uint8_t* current,
+         Slowest slowest, const std::filesystem::path& corpus) {
   Random random(seed);
   const size_t seeds = inputs.size();
   uint64_t count = 0;
-  for (; is_over == 0 && processor_seconds() < seconds; ++count) {
+  for (; is_over == 0 && count < end.inputs && processor_seconds() < end.seconds; ++count) {
     const bool is_seed = count < seeds;
     const bool is_random = seeds == 0 && (inputs.empty() || count % 2 == 0);
     Input input = is_seed     ? inputs[count]
@@ -305,7 +313,8 @@ extern "C" __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc(
 }
 
 int main(int argc, char** argv) {
-  int seconds = 0;
+  bool is_replay = true;
+  End end;
   uint64_t seed = 1;
   size_t stack = 3072;
   std::string current;
@@ -315,7 +324,11 @@ int main(int argc, char** argv) {
     const std::string word = argv[i];
     const bool has_value = i + 1 < argc;
     if (word == "--seconds" && has_value) {
-      seconds = std::atoi(argv[++i]);
+      end.seconds = std::atof(argv[++i]);
+      is_replay = false;
+    } else if (word == "--inputs" && has_value) {
+      end.inputs = std::strtoull(argv[++i], nullptr, 10);
+      is_replay = false;
     } else if (word == "--seed" && has_value) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--stack" && has_value) {
@@ -329,7 +342,7 @@ int main(int argc, char** argv) {
     }
   }
   std::erase_if(inputs, [](const Input& input) { return input.size() > largest_input; });
-  if (seconds == 0) {
+  if (is_replay) {
     return on_small_stack(stack << 10, [&] {
       for (const Input& input : inputs) LLVMFuzzerTestOneInput(input.data(), input.size());
       return 0;
@@ -348,6 +361,6 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, [](int) { is_over = 1; });
   std::signal(SIGTERM, [](int) { is_over = 1; });
   return on_small_stack(stack << 10, [&] {
-    return fuzz(std::move(inputs), seed, seconds, memory, Slowest(current + ".slowest"), corpus);
+    return fuzz(std::move(inputs), seed, end, memory, Slowest(current + ".slowest"), corpus);
   });
 }

@@ -33,12 +33,12 @@ void retype(ir::ValueInfo& info, Random& random) {
   }
 }
 
-// A number near to the one that is there, or one at a limit.
+// A number near to the one that is there (beyond a limit it wraps), or one at a limit.
 int64_t another(int64_t number, Random& random) {
   constexpr int64_t extremes[] = {
       -1, 0, 1, 1 << 20, int64_t{1} << 31, int64_t{1} << 40, INT64_MAX, INT64_MIN};
   if (below(random, 3) == 0) return extremes[below(random, std::size(extremes))];
-  return number + static_cast<int64_t>(below(random, 7)) - 3;
+  return static_cast<int64_t>(static_cast<uint64_t>(number) + below(random, 7) - 3);
 }
 
 void change_attribute(ir::Node& node, Random& random) {

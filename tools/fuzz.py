@@ -74,7 +74,7 @@ def make_seeds(target: str) -> None:
             (folder / "w.bin").unlink(missing_ok=True)
 
 
-def fuzz(target: str, seconds: int, seed: int, programs: pathlib.Path) -> bool:
+def fuzz(target: str, limit: list[str], seed: int, programs: pathlib.Path) -> bool:
     if target == "text" or target in MADE_SEEDS:
         make_seeds(target)
     crashes = BUILD / "crashes"
@@ -83,8 +83,8 @@ def fuzz(target: str, seconds: int, seed: int, programs: pathlib.Path) -> bool:
     environment = dict(os.environ)
     environment.setdefault("ASAN_OPTIONS", "max_allocation_size_mb=2048:detect_leaks=1")
     environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
-    print(f"== {target}: {seconds} s, seed {seed}", flush=True)
-    words = ["--seconds", str(seconds), "--seed", str(seed), "--current", current]
+    print(f"== {target}: {' '.join(limit)} --seed {seed}", flush=True)
+    words = [*limit, "--seed", str(seed), "--current", current]
     if programs == BUILD / "bin":  # without guidance nothing is known to be worth keeping
         words += ["--corpus", BUILD / "corpus" / target]
     words += seeds(target)
@@ -102,7 +102,9 @@ def fuzz(target: str, seconds: int, seed: int, programs: pathlib.Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("target", nargs="*", help=f"only these, of {', '.join(TARGETS)}")
-    parser.add_argument("--seconds", type=int, default=60, help="of the processor's time, for each target (default 60)")
+    limit = parser.add_mutually_exclusive_group()
+    limit.add_argument("--seconds", type=int, default=60, help="of the processor's time, for each target (default 60)")
+    limit.add_argument("--inputs", type=int, help="for each target, in whatever time they take: the same on every machine")
     parser.add_argument("--seed", type=int, default=1, help="of the mutations (default 1)")
     parser.add_argument("--unguided", action="store_true", help="with the objects of build/asan, which do not say what an "
                         "input reaches")
@@ -114,7 +116,8 @@ def main() -> int:
     build = ["cmake", "--build", str(folder), "--parallel", str(os.cpu_count()), "--target"]
     if subprocess.run(build + [f"fuzz_{target}" for target in targets]).returncode:
         return 1
-    return 0 if all([fuzz(target, options.seconds, options.seed, folder / "bin") for target in targets]) else 1
+    limit = ["--inputs", str(options.inputs)] if options.inputs else ["--seconds", str(options.seconds)]
+    return 0 if all([fuzz(target, limit, options.seed, folder / "bin") for target in targets]) else 1
 
 
 if __name__ == "__main__":
