@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -13,6 +11,7 @@
 #include "ir/model.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/session.h"
+#include "scratch_folder.h"
 #include "session/model.h"
 #include "tools/convert.h"
 #include "wire/write.h"
@@ -103,17 +102,14 @@ const Grown grown[] = {
 // The binary form in a file, so that the text does not count.
 class Stored {
  public:
-  explicit Stored(const Grown& kind)
-      : path_(std::filesystem::temp_directory_path() /
-              fmt::format("sardonyx_limit_{}_{}.onnx", kind.name, getpid())) {
-    wire::write_model(Model::from_text(kind.make(kind.size)).implementation().model,
-                      path_.string());
+  explicit Stored(const Grown& kind) {
+    wire::write_model(Model::from_text(kind.make(kind.size)).implementation().model, path_);
   }
-  ~Stored() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
+  const std::string& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;
+  test::ScratchFolder folder_;
+  const std::string path_ = folder_ / "model.onnx";
 };
 
 struct Outcome {

@@ -39,7 +39,7 @@ namespace sardonyx {
 namespace {
 
 using enum ErrorCode;
-using test::Folder;
+using test::ScratchFolder;
 
 constexpr int64_t huge = std::numeric_limits<int64_t>::max();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -172,7 +172,7 @@ TEST(BadInput, DLPack) {
 }
 
 TEST(BadInput, Models) {
-  const Folder folder;
+  const ScratchFolder folder;
   REFUSED(unreadable, Model(""));
   REFUSED(unreadable, Model(folder / "none.onnx"));
   REFUSED(unreadable, Model(folder.path()));
@@ -270,7 +270,7 @@ TEST(BadInput, Editing) {
 }
 
 TEST(BadInput, Composing) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = test::example();
   REFUSED(bad_input, extract(model, {"none"}, {"y"}));
   REFUSED(bad_input, extract(model, {}, {"none"}));
@@ -311,7 +311,7 @@ TEST(BadInput, Composing) {
 }
 
 TEST(BadInput, Sessions) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = square();
   REFUSED(unreadable, Session(folder / "none"));
   REFUSED(bad_input, Threads(-1));
@@ -375,7 +375,7 @@ TEST(BadInput, Sessions) {
 }
 
 TEST(BadInput, FilesOfValues) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = square();
   const ValueDescription wanted = Session(model).inputs()[0];
   REFUSED(unreadable, read_value(folder / "none.npy"));
@@ -406,7 +406,7 @@ TEST(BadInput, FilesOfValues) {
 }
 
 TEST(BadInput, Training) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = square();
   REFUSED(invalid_model, TrainingSession(model));
   REFUSED(unreadable, TrainingSession(folder / "none"));

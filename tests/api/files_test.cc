@@ -2,6 +2,7 @@
 #include "sardonyx/files.h"
 
 #include <cmath>
+#include <filesystem>
 
 #include "api/support.h"
 #include "sardonyx/compare.h"
@@ -16,12 +17,12 @@ namespace sardonyx {
 namespace {
 
 using test::expect_error;
-using test::Folder;
+using test::ScratchFolder;
 
 const Tensor numbers = Tensor::of<float>({1, 2.5f, -3, 0}, {2, 2});
 
 TEST(Files, HoldTensors) {
-  const Folder folder;
+  const ScratchFolder folder;
   for (const char* name : {"x.npy", "x.pb", "x.json"}) {
     write_value(folder / name, numbers);
     const Value again = read_value(folder / name, ElementType::float32);
@@ -35,7 +36,7 @@ TEST(Files, HoldTensors) {
 }
 
 TEST(Files, HoldOtherValues) {
-  const Folder folder;
+  const ScratchFolder folder;
   Sequence items;
   items.items = {numbers, numbers};
   const Value sequence(std::move(items));
@@ -46,7 +47,7 @@ TEST(Files, HoldOtherValues) {
 }
 
 TEST(Files, RefuseWhatIsNoValue) {
-  const Folder folder;
+  const ScratchFolder folder;
   expect_error(ErrorCode::bad_input, "no form", [&] { write_value(folder / "x.exe", numbers); });
   expect_error(ErrorCode::bad_input, "no value", [&] { write_value(folder / "x.npy", Value()); });
   expect_error(ErrorCode::unreadable, "none.npy", [&] { read_value(folder / "none.npy"); });
@@ -59,7 +60,7 @@ TEST(Files, RefuseWhatIsNoValue) {
 }
 
 TEST(Files, HoldManyTensors) {
-  const Folder folder;
+  const ScratchFolder folder;
   write_npz(folder / "all.npz", {{"a", numbers}, {"b", Tensor::scalar<int64_t>(7)}});
   const auto again = read_npz(folder / "all.npz");
   ASSERT_EQ(again.size(), 2u);
@@ -81,7 +82,7 @@ TEST(Files, HoldManyTensors) {
 }
 
 TEST(Inputs, AreReadAndMadeUp) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = test::example();
   const Session session(model);
   const ValueDescription& x = session.inputs()[0];
@@ -109,7 +110,7 @@ TEST(Inputs, AreReadAndMadeUp) {
 }
 
 TEST(Outputs, AreWrittenAndComparedAgain) {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::vector<Value> outputs = {numbers};
   const auto paths = write_output_folder(folder / "run", outputs);
   ASSERT_EQ(paths.size(), 1u);

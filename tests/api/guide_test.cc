@@ -69,7 +69,7 @@ class Guide : public testing::Test {
     }
   }
 
-  test::Folder folder_;
+  test::ScratchFolder folder_;
   std::filesystem::path before_;
   std::ostringstream sink_;
   std::streambuf* printed_ = nullptr;

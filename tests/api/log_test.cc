@@ -20,7 +20,7 @@ namespace sardonyx {
 namespace {
 
 using test::expect_error;
-using test::Folder;
+using test::ScratchFolder;
 
 // Keeps what it is told, from any thread.
 class Told {
@@ -109,7 +109,7 @@ TEST(Log, IsToldOfWarningsInsteadOfTheModels) {
 }
 
 TEST(Log, IsToldOfWhatReadingMendsWhereTheSessionReads) {
-  const Folder folder;
+  const ScratchFolder folder;
   test::write_bytes(folder / "unsorted.onnxtxt",
                     "<ir_version: 10, opset_import: [\"\" : 21]>\n"
                     "g (float[2] x) => (float[2] y) {\n  y = Exp(a)\n  a = Neg(x)\n}\n");
@@ -138,7 +138,7 @@ TEST(Log, LevelsBelowTheOneThatIsAskedForAreNotTold) {
 }
 
 TEST(Log, TellsOfFilesOfPackedWeights) {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string path = folder / "product.onnxtxt";
   test::write_bytes(path, "<ir_version: 10, opset_import: [\"\" : 21]>\n" + product());
   const auto messages = [&](const std::string& cache) {

@@ -2,6 +2,7 @@
 #include "sardonyx/model.h"
 
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "api/support.h"
@@ -13,7 +14,7 @@ namespace {
 using test::bytes_of;
 using test::example;
 using test::expect_error;
-using test::Folder;
+using test::ScratchFolder;
 
 TEST(Model, TellsItsHeader) {
   const Model model = example();
@@ -165,7 +166,7 @@ TEST(Model, ReadsStreams) {
 }
 
 TEST(Model, SavesAndReadsFiles) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = example();
   for (const char* name : {"m.onnx", "m.onnxtxt", "m.json", "m.textproto"}) {
     const Saved saved = model.save(folder / name);
@@ -186,7 +187,7 @@ TEST(Model, SavesAndReadsFiles) {
 }
 
 TEST(Model, MayBeSavedOverItsOwnFile) {
-  const Folder folder;
+  const ScratchFolder folder;
   example().save(folder / "m.onnx");
   const Model model(folder / "m.onnx", {.load_external_data = false});
   const std::string before = bytes_of(folder / "m.onnx");
@@ -195,7 +196,7 @@ TEST(Model, MayBeSavedOverItsOwnFile) {
 }
 
 TEST(Model, MovesWeightsToOtherFiles) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = example();
   const Saved saved =
       model.save(folder / "m.onnx",
@@ -215,7 +216,7 @@ TEST(Model, MovesWeightsToOtherFiles) {
 
   // What stays outside can only be written beside its data.
   left.save(folder / "copy.onnx");
-  const Folder other;
+  const ScratchFolder other;
   expect_error(ErrorCode::bad_input, "external data", [&] { left.save(other / "m.onnx"); });
   left.save(other / "m.onnx", {.embed = true});
   EXPECT_EQ(Model(other / "m.onnx").to_text(), model.to_text());
@@ -240,7 +241,7 @@ TEST(Model, MovesWeightsToOtherFiles) {
 }
 
 TEST(Model, ShowsTextAndDrawings) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = example();
   EXPECT_NE(model.to_text({.max_elements = 2}).find("{1, 2, ...}"), std::string::npos);
   EXPECT_EQ(model.to_text({.annotations = false}).find("#@"), std::string::npos);

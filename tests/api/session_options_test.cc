@@ -15,7 +15,7 @@
 #include "support.h"
 
 namespace sardonyx {
-using test::Folder;
+using test::ScratchFolder;
 
 namespace {
 
@@ -182,7 +182,7 @@ TEST_P(Initializers, ThatAreDefaultsOfInputs) {
 }
 
 TEST_P(Initializers, WhoseDataIsNotThere) {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string path = folder / "model.onnx";
   model_of(linear).save(path, {.external_data = "w.bin", .threshold = 16});
   ASSERT_EQ(std::remove((folder / "w.bin").c_str()), 0);

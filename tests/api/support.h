@@ -3,34 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "sardonyx/error.h"
 #include "sardonyx/model.h"
+#include "scratch_folder.h"
 
 namespace sardonyx::test {
-
-// A folder that goes away with everything in it.
-class Folder {
- public:
-  Folder() {
-    path_ = (std::filesystem::path(SARDONYX_BINARY_DIR) / "api-test-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 inline std::string bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -1,6 +1,7 @@
 // sardonyx/check.h, convert.h, compose.h, operator_set.h, signatures.h, info.h, and infer.h's
 // models.
 #include <algorithm>
+#include <filesystem>
 
 #include "api/support.h"
 #include "sardonyx/about.h"
@@ -19,7 +20,7 @@ namespace {
 
 using test::example;
 using test::expect_error;
-using test::Folder;
+using test::ScratchFolder;
 
 const Model unsorted = Model::from_text(
     "<ir_version: 9, opset_import: [\"\": 17]> g (float[2] x) => (float[2] y) "
@@ -41,7 +42,7 @@ TEST(Check, GivesDiagnosticsAsValues) {
 }
 
 TEST(Check, TakesFilesAndOptions) {
-  const Folder folder;
+  const ScratchFolder folder;
   unsorted.save(folder / "m.onnx");
   EXPECT_TRUE(check_file(folder / "m.onnx").has_errors());
   EXPECT_EQ(check_file(folder / "m.onnx", {.max_diagnostics = 0}).count(Severity::error),
@@ -172,7 +173,7 @@ TEST(Compose, MergesModels) {
 }
 
 TEST(Compose, MergesExternalDataOfOneFolderOnly) {
-  const Folder folder, other;
+  const ScratchFolder folder, other;
   const SaveOptions outside{.external_data = "w.data", .threshold = 8};
   extract(example(), {"x"}, {"xw"}).save(folder / "a.onnx", outside);
   const Model a(folder / "a.onnx", {.load_external_data = false});
@@ -213,7 +214,7 @@ TEST(Compose, FindsDifferences) {
   EXPECT_EQ(diff(model, other, {.annotations = false}).differences.size(), 1u);
   EXPECT_TRUE(diff(model, other, {.absolute = 2, .annotations = false}).same());
   EXPECT_EQ(diff(model, other, {.most = 1}).left_out, 1u);
-  const Folder folder;
+  const ScratchFolder folder;
   model.save(folder / "m.onnx", {.external_data = "m.data", .threshold = 8});
   const Model outside(folder / "m.onnx", {.load_external_data = false});
   EXPECT_TRUE(diff(model, outside).same());
@@ -237,7 +238,7 @@ TEST(Infer, GivesModelsWithTypes) {
 }
 
 TEST(OperatorSet, IsReadCheckedAndWritten) {
-  const Folder folder;
+  const ScratchFolder folder;
   const OperatorSet standard = OperatorSet::of_standard("ai.onnx.ml", 3);
   EXPECT_EQ(standard.domain(), "ai.onnx.ml");
   EXPECT_EQ(standard.version(), 3);
@@ -298,7 +299,7 @@ TEST(Signatures, AreData) {
 }
 
 TEST(Info, DescribesModels) {
-  const Folder folder;
+  const ScratchFolder folder;
   const Model model = example();
   const ModelInfo info = model_info(model, {{"batch", 4}});
   EXPECT_EQ(info.graph_name, "main");

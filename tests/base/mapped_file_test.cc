@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sardonyx/error.h"
+#include "scratch_folder.h"
 
 namespace sardonyx {
 namespace {
@@ -21,11 +22,10 @@ std::string some_text(size_t size) {
 
 class MappedFiles : public testing::TestWithParam<size_t> {
  protected:
-  MappedFiles() : path_(testing::TempDir() + "mapped-" + std::to_string(getpid())) {}
-  ~MappedFiles() override { unlink(path_.c_str()); }
   void write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
 
-  std::string path_;
+  test::ScratchFolder folder_;
+  const std::string path_ = folder_ / "mapped";
 };
 INSTANTIATE_TEST_SUITE_P(Sizes, MappedFiles,
                          testing::Values(0, 1, 4096, 65535, 65536, 65537, 100000));
@@ -60,8 +60,9 @@ TEST_P(MappedFiles, AppendingLeavesWhatWasThere) {
 }
 
 TEST(MappedFile, WhatIsNoFileIsAnError) {
-  EXPECT_THROW(MappedFile{testing::TempDir()}, Error);
-  EXPECT_THROW(MappedFile(testing::TempDir() + "no-such-file"), Error);
+  const test::ScratchFolder folder;
+  EXPECT_THROW(MappedFile{folder.path()}, Error);
+  EXPECT_THROW(MappedFile(folder / "no-such-file"), Error);
   EXPECT_THROW(MappedFile("/dev/zero"), Error);
 }
 

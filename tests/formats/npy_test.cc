@@ -7,6 +7,7 @@
 #include <random>
 
 #include "formats/json_tensor.h"
+#include "scratch_folder.h"
 #include "wire/builder.h"
 
 namespace sardonyx::formats {
@@ -83,7 +84,7 @@ TEST(Npz, ReadsWhatItWrites) {
   std::map<std::string, Tensor> all;
   for (NamedTensor& t : read_npz(bytes_of(bytes), type_by_name)) all[t.name] = t.tensor;
   expect_arrays(all);
-  const ScratchFolder folder;
+  const test::ScratchFolder folder;
   write_npz(list, folder / "x.npz");
   EXPECT_EQ(read_file(folder / "x.npz").text(), bytes);
 }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -10,6 +9,7 @@
 #include "sardonyx/custom.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/session.h"
+#include "scratch_folder.h"
 #include "session/model.h"
 #include "tools/convert.h"
 
@@ -374,10 +374,10 @@ TEST(OperatorLibrary, WhatIsNoneIsRefused) {
   };
   EXPECT_EQ(refused("/nowhere/x.so"), "unreadable: /nowhere/x.so: there is no such file");
   EXPECT_EQ(refused("libm.so.6"), "unreadable: libm.so.6: there is no such file");
-  const std::string text = std::filesystem::temp_directory_path() / "sardonyx-no-library.so";
+  const test::ScratchFolder folder;
+  const std::string text = folder / "text.so";
   std::ofstream(text) << "text";
   EXPECT_NE(refused(text).find("the library cannot be loaded"), std::string::npos);
-  std::filesystem::remove(text);
   EXPECT_EQ(refused(OPERATORS_none),
             "unreadable: " OPERATORS_none
             ": it is no library of operators: it exports no sardonyx_operators_abi; "

@@ -6,6 +6,7 @@
 
 #include "sardonyx/info.h"
 #include "sardonyx/session.h"
+#include "scratch_folder.h"
 #include "session/model.h"
 #include "tools/convert.h"
 #include "tools/diff.h"
@@ -29,7 +30,8 @@ TEST(FuzzedTools, AModelWithABrokenTensorIsNoOtherOneThanItself) {
 
 // Names that a body takes from around it end lives, too.
 TEST(FuzzedTools, MemoryOfAModelWhoseBodiesCaptureValues) {
-  const std::string path = testing::TempDir() + "captures.onnxtxt";
+  const test::ScratchFolder folder;
+  const std::string path = folder / "captures.onnxtxt";
   std::ofstream(path)
       << "<ir_version: 10, opset_import: [\"\" : 21]> g (bool c, float[1000] x) => (y) "
          "{ a_name_longer_than_a_short_string = Neg(x) "

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "sardonyx/error.h"
 #include "sardonyx/session.h"
+#include "scratch_folder.h"
 #include "session/model.h"
 #include "tools/inferred_model.h"
 #include "wire/streaming_reader.h"
@@ -182,8 +183,8 @@ std::string described(const Inference& inference) {
   return text;
 }
 
-std::string file_of(const Model& model) {
-  std::string path = testing::TempDir() + "/types.onnx";
+std::string file_of(const Model& model, const test::ScratchFolder& folder) {
+  const std::string path = folder / "types.onnx";
   wire::write_model(model.implementation().model, path);
   return path;
 }
@@ -193,7 +194,8 @@ void expect_alike(std::string_view text) {
   const Model model = Model::from_text(text);
   const std::string expected = described(infer_types(model));
   EXPECT_FALSE(expected.empty());
-  EXPECT_EQ(described(infer_types(file_of(model))), expected) << text;
+  const test::ScratchFolder folder;
+  EXPECT_EQ(described(infer_types(file_of(model, folder))), expected) << text;
 }
 
 TEST(InferTypes, FilesAreInferredAsModelsInMemoryAre) {
@@ -229,7 +231,8 @@ TEST(InferTypes, WhatIsWrongWithAFileIsSaidAsOfTheWhole) {
       expected = error.location() + ": " + error.message();
     }
     try {
-      infer_types(file_of(model));
+      const test::ScratchFolder folder;
+      infer_types(file_of(model, folder));
     } catch (const Error& error) {
       found = error.location() + ": " + error.message();
     }
@@ -246,8 +249,10 @@ TEST(InferTypes, LongAttributesAreReadOnlyWhereTypesNeedThem) {
       "g (float[n, 4] x) => (l, s) {\n"
       "  l, s = ai.onnx.ml.TreeEnsembleClassifier <nodes_treeids = [" +
       numbers + "], classlabels_int64s = [" + numbers + "]> (x) }");
-  EXPECT_EQ(described(infer_types(file_of(model))), described(infer_types(model)));
-  const MappedFile file(file_of(model));
+  const test::ScratchFolder folder;
+  const std::string path = file_of(model, folder);
+  EXPECT_EQ(described(infer_types(path)), described(infer_types(model)));
+  const MappedFile file(path);
   wire::StreamingReader outline(file);
   outline.leave_out([](std::string_view domain, std::string_view op_type, std::string_view name) {
     EXPECT_EQ(domain, "ai.onnx.ml");
@@ -269,7 +274,8 @@ TEST(InferTypes, ListsLeftOutAreSound) {
       "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.ml\" : 3]>\n"
       "g (float[n, 4] x) => (y) { y = ai.onnx.ml.TreeEnsembleRegressor <nodes_treeids = [" +
       numbers + "]> (x) }");
-  const std::string path = file_of(model);
+  const test::ScratchFolder folder;
+  const std::string path = file_of(model, folder);
   std::string bytes(read_file(path).text());
   const size_t list = bytes.find("nodes_treeids");
   ASSERT_NE(list, std::string::npos);

@@ -18,6 +18,7 @@
 #include "ir/walk.h"
 #include "sardonyx/packing.h"
 #include "sardonyx/session.h"
+#include "scratch_folder.h"
 #include "session/model.h"
 #include "session/packed_file.h"
 #include "session/packed_weights.h"
@@ -106,20 +107,11 @@ std::string steps_of(const std::vector<StepDescription>& steps) {
 
 class OptimizedGraphs : public testing::Test {
  protected:
-  OptimizedGraphs() {
-    std::string name = (fs::path(testing::TempDir()) / "graphs-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = name;
-    drawn(everything).save(model());
-  }
-  ~OptimizedGraphs() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
+  OptimizedGraphs() { drawn(everything).save(model()); }
 
-  std::string model() const { return (folder_ / "model.onnx").string(); }
-  std::string packed() const { return (folder_ / "model.sdx").string(); }
-  std::string cache() const { return (folder_ / "cache").string(); }
+  std::string model() const { return folder_ / "model.onnx"; }
+  std::string packed() const { return folder_ / "model.sdx"; }
+  std::string cache() const { return folder_ / "cache"; }
 
   // Whether the session took a graph.
   bool takes(SessionOptions options, const std::function<Session()>& make = {}) {
@@ -148,7 +140,7 @@ class OptimizedGraphs : public testing::Test {
       EXPECT_EQ(bits_of(a.run(inputs(flag))), bits_of(b.run(inputs(flag))));
   }
 
-  fs::path folder_;
+  test::ScratchFolder folder_;
   std::vector<std::string> messages_;
   SessionOptions options_;
 };
@@ -268,7 +260,7 @@ TEST_F(OptimizedGraphs, OfModelsReadInEveryWay) {
   EXPECT_TRUE(takes({.packed = packed()}, [&] { return Session(in_memory, options_); }));
   EXPECT_EQ(bits_of(Session(in_memory, {.packed = packed()}).run(inputs())),
             bits_of(Session(model()).run(inputs())));
-  const std::string external = (folder_ / "external.onnx").string();
+  const std::string external = folder_ / "external.onnx";
   Model(model()).save(external, {.external_data = "weights.bin", .threshold = 1});
   pack_model(Model(external), packed());
   EXPECT_TRUE(takes({.packed = packed()}, [&] { return Session(external, options_); }));

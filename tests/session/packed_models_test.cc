@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "sardonyx/packing.h"
 #include "sardonyx/session.h"
+#include "scratch_folder.h"
 #include "session/model.h"
 #include "session/packed_file.h"
 #include "session/packed_weights.h"
@@ -26,32 +27,6 @@ namespace sardonyx {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() : path_(fs::path(testing::TempDir()) / "packed-XXXXXX") {
-    std::string name = path_.string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(path_))
-      names.push_back(entry.path().filename().string());
-    std::ranges::sort(names);
-    return names;
-  }
-
- private:
-  fs::path path_;
-};
 
 // "float[2,3] name = {1, -2, ...}"
 std::string tensor_text(std::mt19937& random, const std::string& type, const std::string& name,
@@ -169,7 +144,7 @@ class PackedModels : public testing::Test {
 
   std::string reference() const { return run(Session(model_)); }
 
-  Folder folder_;
+  test::ScratchFolder folder_;
   const std::string model_ = folder_ / "model.onnx";
   const std::string packed_ = folder_ / "model.sdx";
 };

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "sardonyx/infer.h"
+#include "scratch_folder.h"
 
 namespace sardonyx {
 namespace {
@@ -583,7 +584,8 @@ TEST(Session, AModelThatCannotRunIsRefusedEachTime) {
 }
 
 TEST(Session, OperatorSetDocumentsGiveBodies) {
-  const std::string path = testing::TempDir() + "/twice.json";
+  const test::ScratchFolder folder;
+  const std::string path = folder / "twice.json";
   std::ofstream(path) << R"({"magic": "ONNXOPSET", "irVersion": "9", "domain": "org.example",
     "opsetVersion": "1", "operator": [{"opType": "Opaque", "sinceVersion": "1", "status": "STABLE"}],
     "functions": [{"name": "Twice", "domain": "org.example", "input": ["a"], "output": ["b"],

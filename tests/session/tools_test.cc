@@ -10,6 +10,7 @@
 #include "sardonyx/outputs.h"
 #include "sardonyx/ranking.h"
 #include "sardonyx/text.h"
+#include "scratch_folder.h"
 #include "tools/numbers.h"
 
 namespace sardonyx {
@@ -155,9 +156,8 @@ TEST(Input, OnesOfEveryNumberType) {
 }
 
 TEST(Output, LeavesNothingHalf) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / "sardonyx_output";
-  std::filesystem::remove_all(folder);
+  const test::ScratchFolder scratch;
+  const std::filesystem::path folder = scratch / "output";
   const std::vector<Value> values = {Tensor::of<float>({1}, {1}), Value(),
                                      Sequence{{Tensor::of<float>({1}, {1})}}};
   const auto files = write_output_folder(folder.string(), values);
@@ -171,7 +171,6 @@ TEST(Output, LeavesNothingHalf) {
   const std::vector<ValueDescription> descriptions(3);
   EXPECT_THROW(write_output_npz((folder / "all.npz").string(), descriptions, values), Error);
   EXPECT_FALSE(std::filesystem::exists(folder / "all.npz"));
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

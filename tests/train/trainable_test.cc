@@ -12,6 +12,7 @@
 
 #include "sardonyx/fit.h"
 #include "sardonyx/trainable.h"
+#include "scratch_folder.h"
 #include "train/augment.h"
 
 namespace sardonyx::test {
@@ -260,8 +261,8 @@ g (float[N,3] x) => (float[N,2] y)
   const Tensor x = Tensor::of<float>({1, -1, 0.5f, 0.25f, 2, -2}, {2, 3}),
                t = Tensor::of<float>({1, 0, 0, 1}, {2, 2});
   for (int i = 0; i < 20; ++i) session.step({{"x", x}, {"target", t}});
-  const std::string path = testing::TempDir() + "merged.onnx",
-                    whole = testing::TempDir() + "trained.onnx";
+  const ScratchFolder folder;
+  const std::string path = folder / "merged.onnx", whole = folder / "trained.onnx";
   session.save(path, {.merge_lora = true});
   session.save(whole);
   const auto expected = session.infer({{"x", x}})[0].tensor();

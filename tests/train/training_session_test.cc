@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <thread>
 
 #include "sardonyx/training.h"
+#include "scratch_folder.h"
 
 namespace sardonyx::test {
 namespace {
@@ -251,12 +251,9 @@ constexpr const char* noisy = R"(
 g (float[4] x) => (float[4] y) <float[4] w = {0, 0, 0, 0}> { y = Add (x, w) }
 )";
 
-std::string scratch(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / ("sardonyx_train_" + name)).string();
-}
-
 TEST(TrainingSession, ResumesWithTheSameBits) {
-  const std::string path = scratch("resume.onnx");
+  const ScratchFolder folder;
+  const std::string path = folder / "resume.onnx";
   const Value in = floats({1, 2, 3, 4}, {4});
   TrainingSession whole(Model::from_text(noisy), {.threads = 2, .seed = 5});
   TrainingSession first(Model::from_text(noisy), {.threads = 1, .seed = 5});
@@ -278,11 +275,11 @@ TEST(TrainingSession, ResumesWithTheSameBits) {
   }
   EXPECT_EQ(list(state_of(whole, "w")), list(state_of(second, "w")));
   EXPECT_NE(list(state_of(whole, "w")), list(state_of(other, "w")));
-  std::filesystem::remove(path);
 }
 
 TEST(TrainingSession, SavesTheOptimizersStateToo) {
-  const std::string path = scratch("saved.onnx");
+  const ScratchFolder folder;
+  const std::string path = folder / "saved.onnx";
   TrainingSession session(Model::from_text(linear));
   session.step({{"x", x}, {"target", target}});
   session.save(path);
@@ -297,7 +294,6 @@ TEST(TrainingSession, SavesTheOptimizersStateToo) {
   session.save(path, {.metadata = {}, .external_data = {}, .inference_only = true});
   expect_error([&] { TrainingSession none(path); }, "[TR-03]");
   EXPECT_EQ(list(Session(path).run({{"x", x}})[0]), list(session.infer({{"x", x}})[0]));
-  std::filesystem::remove(path);
 }
 
 // Each inference sees the state before or after a step: a and b always sum up to 3.

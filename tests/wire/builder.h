@@ -3,15 +3,13 @@
 
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include <unistd.h>
-
 #include "base/bytes.h"
 #include "sardonyx/error.h"
+#include "scratch_folder.h"
 
 namespace sardonyx::wire_test {
 
@@ -48,24 +46,6 @@ Error error_of(const Body& body) {
   }
   return Error(ErrorCode::internal, "no error was thrown");
 }
-
-// A folder of its own, removed at the end.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sardonyx-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(std::string_view name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string fixture(std::string_view name) {
   return std::string(SARDONYX_SOURCE_DIR "/tests/wire/data/") + std::string(name);

@@ -7,9 +7,11 @@
 
 #include <fcntl.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "builder.h"
+#include "scratch_folder.h"
 #include "wire/confined_open.h"
 #include "wire/sha1.h"
 #include "wire/tensor.h"
@@ -58,7 +60,7 @@ class External : public testing::Test {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   }
 
-  ScratchFolder outer_;
+  test::ScratchFolder outer_;
 };
 
 TEST_F(External, ReadsOffsetAndLength) {

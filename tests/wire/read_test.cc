@@ -7,10 +7,12 @@
 #include <bit>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "builder.h"
+#include "scratch_folder.h"
 #include "wire/tensor.h"
 #include "wire/write.h"
 
@@ -324,7 +326,7 @@ TEST(Read, LargePayloadsAreViewsOfTheFile) {
 
 // A model of 5 GiB whose weights are one hole in a sparse file.
 TEST(Read, LengthsBeyondFourGibibytes) {
-  const ScratchFolder folder;
+  const test::ScratchFolder folder;
   const std::string path = folder / "large.onnx";
   const uint64_t weights = (uint64_t{5} << 30) + 3;
   const std::string tensor_head =
@@ -357,7 +359,7 @@ TEST(Read, LengthsBeyondFourGibibytes) {
 }
 
 TEST(Write, AFileAppearsWholeOrNotAtAll) {
-  const ScratchFolder folder;
+  const test::ScratchFolder folder;
   const ir::Model model = read_model(fixture("every_field.onnx"));
   const std::string path = folder / "model.onnx";
   write_model(model, path);

@@ -4,10 +4,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -15,29 +13,10 @@
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "scratch_folder.h"
 
 namespace sardonyx {
 namespace {
-
-namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() : path_(fs::path(testing::TempDir()) / ("sink-" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ / name; }
-  size_t files() const {
-    return static_cast<size_t>(
-        std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
 
 std::string random_bytes(size_t size, std::mt19937& random) {
   std::string bytes(size, 0);
@@ -62,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, Sink, testing::Range(0, 8));
 
 TEST_P(Sink, PartsOfTheSourceAndOthersInTurn) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
-  const Folder folder;
+  const test::ScratchFolder folder;
   const std::string bytes = random_bytes(size_t{12} << 20, random);
   std::ofstream(folder / "source", std::ios::binary) << bytes;
   const MappedFile source(folder / "source");
@@ -87,12 +66,12 @@ TEST_P(Sink, PartsOfTheSourceAndOthersInTurn) {
       },
       &source);
   EXPECT_TRUE(content_of(folder / "target") == expected);
-  EXPECT_EQ(folder.files(), 2u);
+  EXPECT_EQ(folder.files().size(), 2u);
 }
 
 TEST(Sinks, MoreSmallViewsThanOneCallTakes) {
   std::mt19937 random(1);
-  const Folder folder;
+  const test::ScratchFolder folder;
   std::ofstream(folder / "source", std::ios::binary) << random_bytes(5000, random);
   const MappedFile source(folder / "source");
   std::string expected;
@@ -112,7 +91,7 @@ TEST(Sinks, MoreSmallViewsThanOneCallTakes) {
 // A pipe takes less at a time than is gathered.
 TEST(Sinks, PipesTakePartsOfWhatIsGathered) {
   std::mt19937 random(2);
-  const Folder folder;
+  const test::ScratchFolder folder;
   std::ofstream(folder / "source", std::ios::binary) << random_bytes(3 << 20, random);
   const MappedFile source(folder / "source");
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
@@ -135,7 +114,7 @@ TEST(Sinks, PipesTakePartsOfWhatIsGathered) {
 }
 
 TEST(Sinks, NothingIsLeftOfAFileThatFails) {
-  const Folder folder;
+  const test::ScratchFolder folder;
   std::ofstream(folder / "target") << "old";
   EXPECT_THROW(wire::write_file(folder / "target",
                                 [](wire::Sink& sink) {
@@ -144,13 +123,13 @@ TEST(Sinks, NothingIsLeftOfAFileThatFails) {
                                 }),
                Error);
   EXPECT_EQ(content_of(folder / "target"), "old");
-  EXPECT_EQ(folder.files(), 1u);
+  EXPECT_EQ(folder.files().size(), 1u);
 }
 
 // The source became shorter: what is gone is an error, not a crash.
 TEST(Sinks, ASourceThatBecameShorterIsAnError) {
   std::mt19937 random(3);
-  const Folder folder;
+  const test::ScratchFolder folder;
   std::ofstream(folder / "source", std::ios::binary) << random_bytes(300000, random);
   const MappedFile source(folder / "source");
   ASSERT_EQ(truncate((folder / "source").c_str(), 8192), 0);
@@ -159,7 +138,7 @@ TEST(Sinks, ASourceThatBecameShorterIsAnError) {
           folder / "target",
           [&](wire::Sink& sink) { sink.put(source.bytes().text().substr(100, 200000)); }, &source),
       Error);
-  EXPECT_EQ(folder.files(), 1u);
+  EXPECT_EQ(folder.files().size(), 1u);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "builder.h"
+#include "scratch_folder.h"
 #include "wire/read.h"
 #include "wire/tensor.h"
 #include "wire/write.h"
@@ -63,7 +66,7 @@ std::vector<std::string> all_tensors(ir::Model model) {
 }
 
 TEST(Store, DataGoesOutAndComesBack) {
-  const ScratchFolder folder;
+  const test::ScratchFolder folder;
   const ir::Model model = model_with_tensors();
   write_model_with_data(model, folder / "m.onnx", "m.data");
   EXPECT_LT(read_file(folder / "m.onnx").size(), 4000u);
@@ -85,7 +88,7 @@ TEST(Store, DataGoesOutAndComesBack) {
 }
 
 TEST(Store, OnlyPlainNamesBesideTheModel) {
-  const ScratchFolder folder;
+  const test::ScratchFolder folder;
   for (const char* name : {"", "..", "a/b", "/tmp/x", "m.onnx"}) {
     EXPECT_EQ(error_of([&] {
                 write_model_with_data(model_with_tensors(), folder / "m.onnx", name);
@@ -100,7 +103,7 @@ TEST(Store, OnlyPlainNamesBesideTheModel) {
 }
 
 TEST(Store, MissingDataIsNamed) {
-  const ScratchFolder folder;
+  const test::ScratchFolder folder;
   write_model_with_data(model_with_tensors(), folder / "m.onnx", "m.data");
   std::filesystem::remove(folder / "m.data");
   ir::Model model = read_model(folder / "m.onnx");

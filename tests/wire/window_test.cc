@@ -1,11 +1,11 @@
 // Models read through the window on a file are those that are read from memory.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "base/mapped_file.h"
 #include "builder.h"
+#include "scratch_folder.h"
 #include "wire/read.h"
 #include "wire/streaming_reader.h"
 #include "wire/write.h"
@@ -21,17 +21,12 @@ using wire_test::varint;
 
 class File {
  public:
-  explicit File(const std::string& content)
-      : path_(testing::TempDir() + "/window-" + std::to_string(getpid()) + ".onnx") {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~File() { unlink(path_.c_str()); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  explicit File(const std::string& content) { std::ofstream(path_, std::ios::binary) << content; }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  test::ScratchFolder folder_;
+  const std::string path_ = folder_ / "window.onnx";
 };
 
 std::string tensor(const std::string& name, const std::string& more) {
