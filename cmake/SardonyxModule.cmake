@@ -117,7 +117,6 @@ function(sardonyx_test name)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   # Options are set by designated initializers; what is not named keeps its default.
   target_compile_options(test_${name} PRIVATE -Wno-missing-field-initializers "$<$<CONFIG:Release>:-O1>")
-  target_compile_definitions(test_${name} PRIVATE
-    SARDONYX_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SARDONYX_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_compile_definitions(test_${name} PRIVATE SARDONYX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND test_${name})
 endfunction()

@@ -34,6 +34,9 @@ GOOD = {
     "src/ir/CMakeLists.txt": "sardonyx_module(ir DEPENDS base)",
     "src/ir/b.cc": '#include "ir/b.h"\n#include "base/a.h"\n',
     "include/sardonyx/error.h": "#include <string>\n",
+    "tests/shared.h": "#include <string>\n",
+    "tests/api/own.h": "#include <string>\n",
+    "tests/api/a_test.cc": '#include "own.h"\n#include "shared.h"\n#include "sardonyx/error.h"\n',
 }
 
 
@@ -50,6 +53,8 @@ def test_a_tree_in_order(lint):
     ("cli/main.cc", '#include "ops/table.h"\n', "'cli' may not see 'ops'"),
     ("cli/main.cc", '#include "../src/base/a.h"\n', "only the public headers"),
     ("tests/api/a_test.cc", '#include "ir/b.h"\n', "'tests/api' may not see 'ir'"),
+    ("tests/shared.h", '#include "ir/b.h"\n', "'tests' may not see 'ir'"),
+    ("cli/main.cc", '#include "../tests/shared.h"\n', "only the public headers"),
     ("include/sardonyx/error.h", '#include "base/a.h"\n', "public header"),
 ])
 def test_what_is_out_of_order(lint, capsys, name, text, mentions):

@@ -33,7 +33,7 @@ struct ByteRows {
   int64_t groups, pixels, panels;
 
   int64_t row_bytes() const { return 4 * groups; }
-  int64_t panel_bytes() const { return row_bytes() * byte_panel_columns; }
+  int64_t panel_bytes() const { return byte_panel_bytes(groups); }
 
   // Tiles of bytes take 16 groups at a time: worth some multiplications by 0.
   static int64_t row_groups(int64_t terms) {

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "kernels/gemm/amx.h"
+#include "kernels/gemm/gemm_int8_avx2.h"
 #include "kernels/gemm/gemm_int8_avx_vnni.h"
 #include "kernels/gemm/gemm_int8_vnni.h"
 
@@ -94,238 +95,13 @@ void QuadPanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, c
   }
 }
 
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-// Many rows. The instruction that multiplies bytes adds two products in 16 bits, where they may not
-// fit: it takes the groups of terms whose signed operands are small enough, as most are. Operands
-// of the others are widened to pairs of 16 bits, terms 0 and 2 of a group apart from 1 and 3.
-constexpr int64_t wide_rows = 128, wide_groups = 64;  // at a time
-constexpr int64_t wide_row = 3 * wide_groups;         // as bytes; terms 0 and 2; 1 and 3
-constexpr int tile_rows = 6;                          // by two vectors: all registers of AVX2
-using WideTag = hn::CappedTag<int32_t, byte_panel_columns / 2>;
-using WideVec = hn::Vec<WideTag>;
-using PairTag = hn::Repartition<int16_t, WideTag>;
-using PairVec = hn::Vec<PairTag>;
-
-// Of unsigned and signed bytes: a[2i] * b[2i] + a[2i+1] * b[2i+1], which must fit.
-HWY_INLINE PairVec AddNeighbours(WideVec a, WideVec b) {
-#if HWY_TARGET == HWY_AVX3
-  return PairVec{_mm512_maddubs_epi16(a.raw, b.raw)};
-#else
-  return PairVec{_mm256_maddubs_epi16(a.raw, b.raw)};
-#endif
-}
-
-template <bool is_signed>
-HWY_INLINE void Widen(WideVec bytes, WideVec& even, WideVec& odd) {
-  const WideTag d;
-  const std::conditional_t<is_signed, PairTag, hn::RebindToUnsigned<PairTag>> d16;
-  const auto pairs = hn::BitCast(d16, bytes);
-  if constexpr (is_signed) {
-    even = hn::BitCast(d, hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)));
-  } else {
-    even = hn::BitCast(d, hn::And(pairs, hn::Set(d16, 0xff)));
-  }
-  odd = hn::BitCast(d, hn::ShiftRight<8>(pairs));
-}
-
-// A row as it is used: wide_row.
-template <bool is_signed>
-HWY_INLINE void WidenRow(const uint8_t* row, int64_t groups, bool pairs, int32_t* out) {
-  const WideTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto put = [&](WideVec bytes, int64_t q) HWY_ATTR {
-    hn::Store(bytes, d, out + q);
-    if (!pairs) return;
-    WideVec even, odd;
-    Widen<is_signed>(bytes, even, odd);
-    hn::Store(even, d, out + wide_groups + q);
-    hn::Store(odd, d, out + 2 * wide_groups + q);
-  };
-  int64_t q = 0;
-  for (; q + lanes <= groups; q += lanes)
-    put(hn::LoadU(d, reinterpret_cast<const int32_t*>(row + 4 * q)), q);
-  if (q == groups) return;
-  HWY_ALIGN int32_t rest[hn::MaxLanes(d)] = {};
-  std::memcpy(rest, row + 4 * q, static_cast<size_t>(4 * (groups - q)));
-  put(hn::Load(d, rest), q);
-}
-
-// Two vectors of columns of some groups of a panel: which groups are taken as bytes, where they
-// lie, and which as pairs, which stand here.
-struct WideColumns {
-  void clear() { bytes = pairs = 0; }
-  // The next group.
-  template <bool is_signed>
-  HWY_INLINE void add(const int32_t* group, int64_t q) {
-    const WideTag d;
-    const bool passes =
-        !is_signed || MayPass(hn::LoadU(d, group), hn::LoadU(d, group + hn::Lanes(d)));
-    // Written to both lists, of which one moves on: a branch would be guessed wrongly.
-    byte_groups[bytes] = pair_groups[pairs] = static_cast<uint8_t>(q);
-    bytes += !passes, pairs += passes;
-  }
-  // Once all groups are there. Those of a panel lie byte_panel_columns apart.
-  template <bool is_signed>
-  HWY_INLINE void widen(const int32_t* panel) {
-    const WideTag d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    int32_t* to = values;
-    for (int64_t i = 0; i < pairs; ++i, to += 4 * lanes) {
-      const int32_t* group = panel + pair_groups[i] * byte_panel_columns;
-      for (int64_t v = 0; v < 2; ++v) {
-        WideVec even, odd;
-        Widen<is_signed>(hn::LoadU(d, group + v * lanes), even, odd);
-        hn::Store(even, d, to + v * lanes);
-        hn::Store(odd, d, to + (2 + v) * lanes);
-      }
-    }
-  }
-
-  // Whether 255 times two neighbours together may pass 16 bits: they have one sign and their sum is
-  // beyond 128.
-  static HWY_INLINE bool MayPass(WideVec a, WideVec b) {
-    const PairTag d16;
-    const auto ones = hn::BitCast(WideTag(), hn::Set(hn::Repartition<uint8_t, WideTag>(), 1));
-    const auto most = hn::Max(hn::Abs(AddNeighbours(ones, a)), hn::Abs(AddNeighbours(ones, b)));
-    return !hn::AllTrue(d16, hn::Lt(most, hn::Set(d16, 129)));
-  }
-
-  HWY_ALIGN int32_t values[wide_groups * 4 * hn::MaxLanes(WideTag())];
-  uint8_t byte_groups[wide_groups + 1], pair_groups[wide_groups + 1];
-  int64_t bytes = 0, pairs = 0;
-};
-
-// Row after row: left to itself the compiler begins all of them, and keeps sums in memory for that.
-HWY_INLINE void RowIsDone(WideVec& a, WideVec& b) { asm volatile("" : "+v"(a.raw), "+v"(b.raw)); }
-
-template <int rows>
-HWY_INLINE void AddBytes(const int32_t* a, const int32_t* columns, PairVec ones,
-                         WideVec (&sums)[rows][2]) {
-  const WideTag d;
-  auto unused = hn::Zero(d);
-  const auto b0 = hn::LoadU(d, columns), b1 = hn::LoadU(d, columns + hn::Lanes(d));
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-    const auto x = hn::Set(d, a[r * wide_row]);
-    sums[r][0] = hn::ReorderWidenMulAccumulate(d, AddNeighbours(x, b0), ones, sums[r][0], unused);
-    sums[r][1] = hn::ReorderWidenMulAccumulate(d, AddNeighbours(x, b1), ones, sums[r][1], unused);
-    RowIsDone(sums[r][0], sums[r][1]);
-  }
-}
-
-template <int rows>
-HWY_INLINE void AddPairs(const int32_t* a, const int32_t* columns, WideVec (&sums)[rows][2]) {
-  const WideTag d;
-  const PairTag d16;
-  auto unused = hn::Zero(d);
-  const auto b0 = hn::BitCast(d16, hn::Load(d, columns)),
-             b1 = hn::BitCast(d16, hn::Load(d, columns + hn::Lanes(d)));
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-    const auto x = hn::BitCast(d16, hn::Set(d, a[r * wide_row]));
-    sums[r][0] = hn::ReorderWidenMulAccumulate(d, x, b0, sums[r][0], unused);
-    sums[r][1] = hn::ReorderWidenMulAccumulate(d, x, b1, sums[r][1], unused);
-    RowIsDone(sums[r][0], sums[r][1]);
-  }
-}
-
-// A function by itself: within another one its sums do not get all registers.
-template <int rows>
-HWY_NOINLINE void WideTile(const int32_t* a, const int32_t* panel, const WideColumns& b, bool adds,
-                           int32_t* to) {
-  const WideTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  WideVec sums[rows][2];
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < 2; ++v)
-      sums[r][v] = adds ? hn::LoadU(d, to + r * byte_panel_columns + v * lanes) : hn::Zero(d);
-  }
-  const auto ones = hn::Set(PairTag(), 1);
-#pragma GCC unroll 1
-  for (int64_t i = 0; i < b.bytes; ++i)
-    AddBytes<rows>(a + b.byte_groups[i], panel + b.byte_groups[i] * byte_panel_columns, ones, sums);
-#pragma GCC unroll 1
-  for (int64_t i = 0; i < b.pairs; ++i) {
-    const int32_t* at = a + wide_groups + b.pair_groups[i];
-    AddPairs<rows>(at, b.values + i * 4 * lanes, sums);
-    AddPairs<rows>(at + wide_groups, b.values + (i * 4 + 2) * lanes, sums);
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < 2; ++v) hn::StoreU(sums[r][v], d, to + r * byte_panel_columns + v * lanes);
-  }
-}
-
-// The rows that whole tiles leave.
-template <int rows>
-void LastWideTile(int64_t count, const int32_t* a, const int32_t* panel, const WideColumns& b,
-                  bool adds, int32_t* to) {
-  if constexpr (rows > 0) {
-    if (count == rows) return WideTile<rows>(a, panel, b, adds, to);
-    LastWideTile<rows - 1>(count, a, panel, b, adds, to);
-  }
-}
-
-// At most wide_rows rows.
-template <bool panel_signed>
-void WidePanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, const int32_t* panel,
-               int64_t columns, int32_t* sums) {
-  const int64_t step = 2 * static_cast<int64_t>(hn::Lanes(WideTag()));
-  const int64_t used = (columns + step - 1) / step;
-  HWY_ALIGN int32_t wide_a[wide_rows * wide_row];
-  WideColumns strips[byte_panel_columns / 2 / hn::MaxLanes(WideTag())];
-  for (int64_t q = 0; q < groups; q += wide_groups, panel += wide_groups * byte_panel_columns) {
-    const int64_t some = std::min(wide_groups, groups - q);
-    for (WideColumns& strip : strips) strip.clear();
-    for (int64_t group = 0; group < some; ++group) {
-      for (int64_t s = 0; s < used; ++s)
-        strips[s].add<panel_signed>(panel + group * byte_panel_columns + s * step, group);
-    }
-    const bool pairs =
-        std::any_of(strips, strips + used, [](const auto& s) { return s.pairs > 0; });
-    for (int64_t r = 0; r < rows; ++r)
-      WidenRow<!panel_signed>(a + r * stride + 4 * q, some, pairs, wide_a + r * wide_row);
-    for (int64_t s = 0; s < used; ++s) {
-      const int32_t* const strip = panel + s * step;
-      strips[s].widen<panel_signed>(strip);
-      int32_t* const to = sums + s * step;
-      int64_t i = 0;
-      for (; i + tile_rows <= rows; i += tile_rows) {
-        WideTile<tile_rows>(wide_a + i * wide_row, strip, strips[s], q > 0,
-                            to + i * byte_panel_columns);
-      }
-      LastWideTile<tile_rows - 1>(rows - i, wide_a + i * wide_row, strip, strips[s], q > 0,
-                                  to + i * byte_panel_columns);
-    }
-  }
-}
-#endif
-
-template <bool panel_signed>
-void Panel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, const uint8_t* panel,
-           int64_t columns, int32_t* sums) {
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  constexpr int64_t few_rows = 7;  // to widen operands for them would take too long
-  for (; rows > few_rows && groups > 0; rows -= wide_rows) {
-    WidePanel<panel_signed>(a, stride, std::min(rows, wide_rows), groups,
-                            reinterpret_cast<const int32_t*>(panel), columns, sums);
-    if (rows <= wide_rows) return;
-    a += wide_rows * stride, sums += wide_rows * byte_panel_columns;
-  }
-#endif
-  QuadPanel<panel_signed>(a, stride, rows, groups, panel, columns, sums);
-}
-
 void PanelSigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups,
                  const uint8_t* panel, int64_t columns, int32_t* sums) {
-  Panel<true>(a, stride, rows, groups, panel, columns, sums);
+  QuadPanel<true>(a, stride, rows, groups, panel, columns, sums);
 }
 void PanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups,
                    const uint8_t* panel, int64_t columns, int32_t* sums) {
-  Panel<false>(a, stride, rows, groups, panel, columns, sums);
+  QuadPanel<false>(a, stride, rows, groups, panel, columns, sums);
 }
 
 // The parameters of some columns: each has its own, or all have those of a row.
@@ -526,6 +302,10 @@ constexpr int64_t row_block = 128;
 
 }  // namespace
 
+int64_t byte_panel_bytes(int64_t groups) {
+  return groups * byte_group_bytes + (sums_in_16_bits() ? byte_flags_bytes(groups) : 0);
+}
+
 void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
                     int32_t* sums, ThreadPool& pool) {
   const int64_t width = 4 * vnni_groups(k);
@@ -552,11 +332,6 @@ void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, u
 
 namespace {
 
-// Columns of a panel that are packed by one task: the bytes of four terms of them fill a cache
-// line.
-constexpr int64_t strip_columns = 16;
-constexpr int64_t group_bytes = 4 * byte_panel_columns;  // of four terms of a panel
-
 // Part of a panel: `used` columns of the matrix from `from` on, four terms side by side.
 struct ByteStrip {
   const uint8_t* from;
@@ -570,7 +345,7 @@ struct ByteStrip {
   // Terms [first, end), whatever the strides.
   void pack_some(int64_t first, int64_t end) const {
     for (int64_t t = first; t < end; ++t) {
-      int8_t* group = to + t / 4 * group_bytes + t % 4;
+      int8_t* group = to + t / 4 * byte_group_bytes + t % 4;
       for (int64_t j = 0; j < used; ++j) {
         const int8_t value = flipped(from + t * term_stride + j * column_stride);
         group[4 * j] = value;
@@ -587,8 +362,8 @@ struct ByteStrip {
       const int64_t end = std::min(first + block, whole);
       for (int64_t j = 0; j < used; ++j) {
         const uint8_t* column = from + j * column_stride;
-        int8_t* group = to + first / 4 * group_bytes + 4 * j;
-        for (int64_t t = first; t < end; t += 4, group += group_bytes) {
+        int8_t* group = to + first / 4 * byte_group_bytes + 4 * j;
+        for (int64_t t = first; t < end; t += 4, group += byte_group_bytes) {
           uint32_t four;
           std::memcpy(&four, column + t, sizeof four);
           four ^= mask;
@@ -608,7 +383,7 @@ struct ByteStrip {
     for (int64_t t = 0; t < whole; t += 4) {
       const uint8_t* const rows[] = {from + t * term_stride, from + (t + 1) * term_stride,
                                      from + (t + 2) * term_stride, from + (t + 3) * term_stride};
-      int8_t* group = to + t / 4 * group_bytes;
+      int8_t* group = to + t / 4 * byte_group_bytes;
       for (int64_t j = 0; j < used; ++j) {
         int32_t sum = 0;
         for (int64_t r = 0; r < 4; ++r) {
@@ -624,7 +399,7 @@ struct ByteStrip {
 
   void pack() const {
     for (int64_t t = 0; t < vnni_groups(k); ++t)
-      std::memset(to + t * group_bytes, 0, static_cast<size_t>(4 * strip_columns));
+      std::memset(to + t * byte_group_bytes, 0, static_cast<size_t>(4 * byte_strip_columns));
     std::fill_n(sums, used, 0);
     if (term_stride == 1) return pack_columns();
     if (column_stride == 1) return pack_rows();
@@ -636,27 +411,31 @@ struct ByteStrip {
 
 void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int64_t column_stride,
                       int64_t k, int64_t columns, int8_t* out, int32_t* sums, ThreadPool& pool) {
-  constexpr int64_t strips = byte_panel_columns / strip_columns;  // of a panel
-  constexpr int64_t task = 32768;                                 // bytes
-  const int64_t groups = vnni_groups(k), bytes = groups * group_bytes;
+  constexpr int64_t strips = byte_panel_strips;
+  constexpr int64_t task = 32768;  // bytes
+  const int64_t groups = vnni_groups(k), bytes = byte_panel_bytes(groups);
   const int64_t panels = (columns + byte_panel_columns - 1) / byte_panel_columns;
   const auto* from = static_cast<const uint8_t*>(b);
-  pool.parallel_for(panels * strips,
-                    std::max<int64_t>(1, task / std::max<int64_t>(1, groups * 4 * strip_columns)),
-                    [&](int64_t begin, int64_t end, int) {
-                      for (int64_t i = begin; i < end; ++i) {
-                        const int64_t first = i * strip_columns;
-                        ByteStrip{.from = from + std::min(first, columns) * column_stride,
-                                  .term_stride = term_stride,
-                                  .column_stride = column_stride,
-                                  .k = k,
-                                  .used = std::clamp<int64_t>(columns - first, 0, strip_columns),
-                                  .mask = type == ElementType::int8 ? 0 : 0x80808080u,
-                                  .to = out + i / strips * bytes + i % strips * 4 * strip_columns,
-                                  .sums = sums + std::min(first, columns)}
-                            .pack();
-                      }
-                    });
+  pool.parallel_for(
+      panels * strips,
+      std::max<int64_t>(1, task / std::max<int64_t>(1, groups * 4 * byte_strip_columns)),
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t first = i * byte_strip_columns, strip = i % strips;
+          int8_t* const panel = out + i / strips * bytes;
+          int8_t* const to = panel + strip * 4 * byte_strip_columns;
+          ByteStrip{.from = from + std::min(first, columns) * column_stride,
+                    .term_stride = term_stride,
+                    .column_stride = column_stride,
+                    .k = k,
+                    .used = std::clamp<int64_t>(columns - first, 0, byte_strip_columns),
+                    .mask = type == ElementType::int8 ? 0 : 0x80808080u,
+                    .to = to,
+                    .sums = sums + std::min(first, columns)}
+              .pack();
+          if (sums_in_16_bits()) find_byte_flags(panel, groups, strip);
+        }
+      });
 }
 
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
@@ -664,7 +443,7 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
                         BytesAhead ahead) {
   const auto* a = static_cast<const uint8_t*>(rows);
   const auto* b = static_cast<const uint8_t*>(panel);
-  constexpr int64_t few_rows = 4;  // which vectors finish before the tiles are set up
+  constexpr int64_t few_rows = 4;  // which simple loops finish before more is set up
   if (groups % 16 == 0 && groups > 0 && count > few_rows && has_amx())
     return byte_tiles_product(panel_signed, a, row_stride, count, groups, b, sums, ahead);
   if (has_avx512_vnni())
@@ -673,6 +452,8 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
   if (has_avx_vnni())
     return avx_vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
 #endif
+  if (sums_in_16_bits() && groups > 0 && count > few_rows)
+    return avx2_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
   if (panel_signed) {
     HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, groups, b, columns, sums);
   } else {
@@ -712,7 +493,7 @@ void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFi
 void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64_t n, int64_t k,
                   const int8_t* panels, const ByteFinish& how, void* y, ThreadPool& pool) {
   const int64_t groups = vnni_groups(k), count = (n + byte_panel_columns - 1) / byte_panel_columns;
-  const int64_t width = 4 * groups;
+  const int64_t width = 4 * groups, panel_bytes = byte_panel_bytes(groups);
   // Rows of a task: as many as stay in the second-level cache while a panel is read once for them.
   constexpr int64_t near_bytes = 512 << 10;
   const int64_t most = std::max<int64_t>(1, near_bytes / std::max<int64_t>(width, 1) / row_block),
@@ -729,9 +510,9 @@ void byte_product(const uint8_t* rows, const int32_t* row_sums, int64_t m, int64
           if (at.factor) at.factor += column;
           if (at.bias) at.bias += column;
           const int64_t begin_row = i / count * together, last = std::min(m, begin_row + together);
-          const int8_t* at_panel = panels + panel * width * byte_panel_columns;
-          const int64_t panel_bytes = panel + 1 < count ? width * byte_panel_columns : 0;
-          const BytesAhead next{at_panel + panel_bytes, panel_bytes};
+          const int8_t* at_panel = panels + panel * panel_bytes;
+          const int64_t next_bytes = panel + 1 < count ? panel_bytes : 0;
+          const BytesAhead next{at_panel + next_bytes, next_bytes};
           byte_panel_finish({rows + begin_row * width, width, last - begin_row, groups}, at_panel,
                             at, row_sums ? row_sums + begin_row : nullptr,
                             std::min(byte_panel_columns, n - column),

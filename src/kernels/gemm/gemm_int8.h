@@ -13,6 +13,7 @@
 namespace sardonyx::kernels {
 
 inline constexpr int64_t byte_panel_columns = 64;
+inline constexpr int64_t byte_group_bytes = 4 * byte_panel_columns;  // four terms of a panel
 inline int64_t vnni_groups(int64_t k) { return (k + 3) / 4; }
 
 // What flipping the sign bit of a byte of type `from` for an operand of the other sign does to its
@@ -27,11 +28,12 @@ inline int32_t sign_offset(ElementType from, bool to_signed) {
 void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
                     int32_t* sums, ThreadPool& pool);
 
-// Columns of b[t * term_stride + j * column_stride] as signed panels [panels, groups, 64, 4], what
-// is not there 0, and the sum of each column.
+// Columns of b[t * term_stride + j * column_stride] as signed panels [groups, 64, 4], what is not
+// there 0, and the sum of each column. A panel takes byte_panel_bytes: behind its columns stands
+// what products on this machine must know of them.
+int64_t byte_panel_bytes(int64_t groups);
 inline int64_t byte_panels_size(int64_t columns, int64_t k) {
-  return (columns + byte_panel_columns - 1) / byte_panel_columns * byte_panel_columns *
-         vnni_groups(k) * 4;
+  return (columns + byte_panel_columns - 1) / byte_panel_columns * byte_panel_bytes(vnni_groups(k));
 }
 void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int64_t column_stride,
                       int64_t k, int64_t columns, int8_t* out, int32_t* sums, ThreadPool& pool);
@@ -49,7 +51,8 @@ struct BytesAhead {
 };
 
 // sums[i * 64 + j] = row i times column j of one panel, of which only the first `columns` need be
-// right. Rows are row_stride bytes apart. Exactly one of rows and panel is signed.
+// right. Rows are row_stride bytes apart. Exactly one of rows and panel is signed, and a signed
+// panel is one that pack_byte_panels made.
 void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride, int64_t count,
                         int64_t groups, const void* panel, int64_t columns, int32_t* sums,
                         BytesAhead ahead = {});

@@ -16,8 +16,7 @@ namespace sardonyx::kernels {
 namespace {
 
 constexpr int64_t lanes = 8;
-constexpr int64_t group_bytes = 4 * byte_panel_columns;  // of a panel
-constexpr int tile_rows = 6, tile_vectors = 2;           // sums in 12 of 16 registers
+constexpr int tile_rows = 6, tile_vectors = 2;  // sums in 12 of 16 registers
 
 // The sums of some rows and two vectors of columns. Three rows have an address of their own.
 template <bool panel_signed, int rows>
@@ -31,7 +30,7 @@ SARDONYX_AVX_VNNI __attribute__((noinline)) void product_tile(const uint8_t* a, 
   __m256i sums[rows][tile_vectors];
 #pragma GCC unroll 6
   for (int r = 0; r < rows; ++r) sums[r][0] = sums[r][1] = _mm256_setzero_si256();
-  for (int64_t q = 0; q < groups; ++q, panel += group_bytes) {
+  for (int64_t q = 0; q < groups; ++q, panel += byte_group_bytes) {
     __m256i b[tile_vectors];
 #pragma GCC unroll 2
     for (int v = 0; v < tile_vectors; ++v)

@@ -13,7 +13,6 @@ namespace sardonyx::kernels {
 namespace {
 
 constexpr int64_t lanes = 16;
-constexpr int64_t group_bytes = 4 * byte_panel_columns;  // of a panel
 
 // The sums of some rows and `vectors` vectors of columns, which begin with `start`. The rows' bytes
 // are flipped by `sign_bit`; three rows have an address of their own.
@@ -32,7 +31,7 @@ SARDONYX_VNNI void product_tile(const uint8_t* a, int64_t stride, int64_t groups
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) sums[r][v] = _mm512_loadu_si512(start + v * lanes);
   }
-  for (int64_t q = 0; q < groups; ++q, panel += group_bytes) {
+  for (int64_t q = 0; q < groups; ++q, panel += byte_group_bytes) {
     __m512i b[vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) b[v] = _mm512_loadu_si512(panel + v * 64);
