@@ -71,7 +71,7 @@ class Rounder {
   // Whether integers are saturated while they are packed; otherwise they have been clipped, and
   // their last bytes count.
   template <int vectors>
-  static constexpr bool packs = HWY_TARGET == HWY_AVX3&& vectors == 4;
+  static constexpr bool packs = (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2) && vectors == 4;
 
   template <int vectors>
   HWY_INLINE Whole round(Vec v) const {
@@ -94,6 +94,8 @@ class Rounder {
   static HWY_INLINE Whole nearest(Vec clipped) {
 #if HWY_TARGET == HWY_AVX3
     if constexpr (packs<vectors>) return Whole{_mm512_cvtps_epi32(clipped.raw)};
+#elif HWY_TARGET == HWY_AVX2
+    if constexpr (packs<vectors>) return Whole{_mm256_cvtps_epi32(clipped.raw)};
 #endif
     return hn::BitCast(IntTag(), hn::Add(clipped, hn::Set(Tag(), rounder)));
   }
@@ -127,6 +129,14 @@ class Rounder {
     // Each part of 16 bytes holds four bytes of every vector.
     const auto order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     _mm512_storeu_si512(to, _mm512_permutexvar_epi32(order, mixed));
+#elif HWY_TARGET == HWY_AVX2
+    const auto zero = _mm256_packs_epi32(zero_.raw, zero_.raw);
+    const auto low = _mm256_adds_epi16(_mm256_packs_epi32(whole[0].raw, whole[1].raw), zero);
+    const auto high = _mm256_adds_epi16(_mm256_packs_epi32(whole[2].raw, whole[3].raw), zero);
+    const auto mixed =
+        std::is_same_v<T, int8_t> ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+    const auto order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(mixed, order));
 #endif
   }
 
