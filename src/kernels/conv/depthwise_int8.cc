@@ -59,12 +59,13 @@ void Narrow(const BytesPart& of, const float* sums, int64_t pixels, Y* to) {
     bias[v] = hn::LoadU(di, of.bias + v * lanes);
     scale[v] = hn::LoadU(d, of.scale + v * lanes);
   }
-  const auto pixel = [&](Y* bytes) HWY_ATTR {
+  const auto pixel = [&](Y* to_bytes) HWY_ATTR {
+    bytes::Vec values[vectors];
     for (int v = 0; v < vectors; ++v) {
       const auto total = hn::Add(hn::ConvertTo(di, hn::LoadU(d, sums + v * lanes)), bias[v]);
-      const auto value = hn::Mul(hn::ConvertTo(d, total), scale[v]);
-      rounder.template store<1>(&value, bytes + v * lanes);
+      values[v] = hn::Mul(hn::ConvertTo(d, total), scale[v]);
     }
+    rounder.template store<vectors>(values, to_bytes);
   };
   if (of.count == part) {
     for (int64_t i = 0; i < pixels; ++i, sums += part, to += of.channels) pixel(to);

@@ -71,7 +71,8 @@ class Rounder {
   // Whether integers are saturated while they are packed; otherwise they have been clipped, and
   // their last bytes count.
   template <int vectors>
-  static constexpr bool packs = (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2) && vectors == 4;
+  static constexpr bool packs = (HWY_TARGET == HWY_AVX3 && vectors == 4) ||
+                                (HWY_TARGET == HWY_AVX2 && (vectors == 2 || vectors == 4));
 
   template <int vectors>
   HWY_INLINE Whole round(Vec v) const {
@@ -108,7 +109,7 @@ class Rounder {
   template <int vectors>
   HWY_INLINE void put(const Whole* whole, T* to) const {
     if constexpr (packs<vectors>) {
-      put_packed(whole, to);
+      put_packed<vectors>(whole, to);
     } else {
       const hn::Rebind<uint8_t, Tag> du8;
       const hn::RebindToUnsigned<Tag> du;
@@ -119,6 +120,7 @@ class Rounder {
     }
   }
 
+  template <int vectors>
   HWY_INLINE void put_packed([[maybe_unused]] const Whole* whole, [[maybe_unused]] T* to) const {
 #if HWY_TARGET == HWY_AVX3
     const auto zero = _mm512_packs_epi32(zero_.raw, zero_.raw);
@@ -131,12 +133,19 @@ class Rounder {
     _mm512_storeu_si512(to, _mm512_permutexvar_epi32(order, mixed));
 #elif HWY_TARGET == HWY_AVX2
     const auto zero = _mm256_packs_epi32(zero_.raw, zero_.raw);
-    const auto low = _mm256_adds_epi16(_mm256_packs_epi32(whole[0].raw, whole[1].raw), zero);
-    const auto high = _mm256_adds_epi16(_mm256_packs_epi32(whole[2].raw, whole[3].raw), zero);
+    const auto two = [&](int i) HWY_ATTR {
+      return _mm256_adds_epi16(_mm256_packs_epi32(whole[i].raw, whole[i + 1].raw), zero);
+    };
+    const auto low = two(0), high = vectors == 4 ? two(vectors - 2) : low;
     const auto mixed =
         std::is_same_v<T, int8_t> ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
     const auto order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(mixed, order));
+    const auto bytes = _mm256_permutevar8x32_epi32(mixed, order);
+    if constexpr (vectors == 4) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+    } else {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(bytes));
+    }
 #endif
   }
 
