@@ -317,12 +317,14 @@ void WidePanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t g
                        const uint8_t* panel, int64_t columns, int32_t* sums) {
   WidePanel<false>(a, stride, rows, groups, panel, columns, sums);
 }
-#else  // never called
+bool AddsIn16Bits() { return true; }
+#else  // never called, but for the last
 void FindFlags(const int8_t*, int64_t, uint8_t*) {}
 void WidePanelSigned(const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int64_t, int32_t*) {
 }
 void WidePanelUnsigned(const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int64_t,
                        int32_t*) {}
+bool AddsIn16Bits() { return false; }
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -332,22 +334,30 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sardonyx::kernels {
 
+HWY_EXPORT(AddsIn16Bits);
 HWY_EXPORT(FindFlags);
 HWY_EXPORT(WidePanelSigned);
 HWY_EXPORT(WidePanelUnsigned);
 
 bool sums_in_16_bits() {
-  return instruction_set() == InstructionSet::avx2 ||
-         (instruction_set() == InstructionSet::avx512 && !has_avx512_vnni());
+  return !has_avx512_vnni() && !has_avx_vnni() && HWY_DYNAMIC_DISPATCH(AddsIn16Bits)();
 }
+
+namespace {
+int64_t flags_used(int64_t groups) { return (groups + 1) / 2 * byte_panel_strips; }
+}  // namespace
 
 int64_t byte_flags_bytes(int64_t groups) {
   constexpr int64_t line = 64;
-  return ((groups + 1) / 2 * byte_panel_strips + line - 1) / line * line;
+  return (flags_used(groups) + line - 1) / line * line;
 }
 
 void find_byte_flags(int8_t* panel, int64_t groups, int64_t strip) {
   auto* const flags = reinterpret_cast<uint8_t*>(panel + groups * byte_group_bytes);
+  if (strip == 0) {  // what is behind the last one is written to files, too
+    std::memset(flags + flags_used(groups), 0,
+                static_cast<size_t>(byte_flags_bytes(groups) - flags_used(groups)));
+  }
   HWY_DYNAMIC_DISPATCH(FindFlags)(panel + strip * 4 * byte_strip_columns, groups, flags + strip);
 }
 
