@@ -161,23 +161,28 @@ struct WideColumns {
   }
 };
 
-// Rows of bytes, `stride` apart.
+// Rows of a tile. Their addresses are hidden from the compiler, which would compute them from each
+// other in every group.
+template <int rows>
 struct WideRows {
-  HWY_INLINE WideVec group(int64_t row, int64_t q) const {
+  HWY_INLINE WideRows(const uint8_t* data, int64_t stride) {
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      at[r] = data + r * stride;
+      asm("" : "+r"(at[r]));
+    }
+  }
+  HWY_INLINE WideVec group(int row, int64_t q) const {
     int32_t four;
-    std::memcpy(&four, data + row * stride + 4 * q, sizeof four);
+    std::memcpy(&four, at[row] + 4 * q, sizeof four);
     return hn::Set(WideTag(), four);
   }
-  const uint8_t* data;
-  int64_t stride;
+  const uint8_t* at[rows];
 };
-
-// Row after row: left to itself the compiler begins all of them, and keeps sums in memory for that.
-HWY_INLINE void RowIsDone(WideVec& a, WideVec& b) { asm volatile("" : "+v"(a.raw), "+v"(b.raw)); }
 
 // The next group, too.
 template <int rows>
-HWY_INLINE void AddTwo(WideRows a, int64_t q, const int32_t* columns, PairVec ones,
+HWY_INLINE void AddTwo(const WideRows<rows>& a, int64_t q, const int32_t* columns, PairVec ones,
                        WideVec (&sums)[rows][2]) {
   const WideTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -192,12 +197,11 @@ HWY_INLINE void AddTwo(WideRows a, int64_t q, const int32_t* columns, PairVec on
                                 AddNeighbours(y, hn::LoadU(d, at + byte_panel_columns)));
       sums[r][v] = hn::ReorderWidenMulAccumulate(d, both, ones, sums[r][v], unused);
     }
-    RowIsDone(sums[r][0], sums[r][1]);
   }
 }
 
 template <int rows>
-HWY_INLINE void AddBytes(WideRows a, int64_t q, const int32_t* columns, PairVec ones,
+HWY_INLINE void AddBytes(const WideRows<rows>& a, int64_t q, const int32_t* columns, PairVec ones,
                          WideVec (&sums)[rows][2]) {
   const WideTag d;
   auto unused = hn::Zero(d);
@@ -207,13 +211,13 @@ HWY_INLINE void AddBytes(WideRows a, int64_t q, const int32_t* columns, PairVec 
     const auto x = a.group(r, q);
     sums[r][0] = hn::ReorderWidenMulAccumulate(d, AddNeighbours(x, b0), ones, sums[r][0], unused);
     sums[r][1] = hn::ReorderWidenMulAccumulate(d, AddNeighbours(x, b1), ones, sums[r][1], unused);
-    RowIsDone(sums[r][0], sums[r][1]);
   }
 }
 
 // Columns as WideColumns widened them.
 template <bool is_signed, int rows>
-HWY_INLINE void AddPairs(WideRows a, int64_t q, const int16_t* columns, WideVec (&sums)[rows][2]) {
+HWY_INLINE void AddPairs(const WideRows<rows>& a, int64_t q, const int16_t* columns,
+                         WideVec (&sums)[rows][2]) {
   const WideTag d;
   const PairTag d16;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d16));
@@ -228,16 +232,16 @@ HWY_INLINE void AddPairs(WideRows a, int64_t q, const int16_t* columns, WideVec 
     sums[r][1] = hn::ReorderWidenMulAccumulate(d, even, even1, sums[r][1], unused);
     sums[r][0] = hn::ReorderWidenMulAccumulate(d, odd, odd0, sums[r][0], unused);
     sums[r][1] = hn::ReorderWidenMulAccumulate(d, odd, odd1, sums[r][1], unused);
-    RowIsDone(sums[r][0], sums[r][1]);
   }
 }
 
 // A function by itself: within another one its sums do not get all registers.
 template <bool panel_signed, int rows>
-HWY_NOINLINE void WideTile(WideRows a, const int32_t* panel, const WideColumns& b, bool adds,
-                           int32_t* to) {
+HWY_NOINLINE void WideTile(const uint8_t* data, int64_t stride, const int32_t* panel,
+                           const WideColumns& b, bool adds, int32_t* to) {
   const WideTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const WideRows<rows> a(data, stride);
   WideVec sums[rows][2];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
@@ -270,10 +274,10 @@ HWY_NOINLINE void WideTile(WideRows a, const int32_t* panel, const WideColumns& 
 
 // At most `rows` of them.
 template <bool panel_signed, int rows>
-void SomeRows(int64_t count, WideRows a, const int32_t* panel, const WideColumns& b, bool adds,
-              int32_t* to) {
-  if (count >= rows) return WideTile<panel_signed, rows>(a, panel, b, adds, to);
-  if constexpr (rows > 1) SomeRows<panel_signed, rows - 1>(count, a, panel, b, adds, to);
+void SomeRows(int64_t count, const uint8_t* a, int64_t stride, const int32_t* panel,
+              const WideColumns& b, bool adds, int32_t* to) {
+  if (count >= rows) return WideTile<panel_signed, rows>(a, stride, panel, b, adds, to);
+  if constexpr (rows > 1) SomeRows<panel_signed, rows - 1>(count, a, stride, panel, b, adds, to);
 }
 
 template <bool panel_signed>
@@ -301,9 +305,9 @@ void WidePanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, c
     for (int64_t i = 0; i < rows; i += tile_rows) {
       const int64_t until = some * byte_group_bytes * std::min(rows, i + tile_rows) / rows;
       for (; fetched < until; fetched += line) __builtin_prefetch(next + fetched, 0, 2);
-      const WideRows tile{a + i * stride + 4 * q, stride};
       for (int64_t s = 0; s < used; ++s)
-        SomeRows<panel_signed, tile_rows>(rows - i, tile, first + s * step, strips[s], q > 0,
+        SomeRows<panel_signed, tile_rows>(rows - i, a + i * stride + 4 * q, stride,
+                                          first + s * step, strips[s], q > 0,
                                           sums + i * byte_panel_columns + s * step);
     }
   }
