@@ -13,7 +13,7 @@
 
 namespace sardonyx::test {
 
-// It has a name that nothing else has, so that tests can run beside each other, and goes away with
+// It has a name that nothing else has, so that tests can run beside each other, and is removed with
 // everything in it.
 class ScratchFolder {
  public:
