@@ -453,7 +453,7 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
     return avx_vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
 #endif
   if (sums_in_16_bits() && groups > 0 && count > few_rows)
-    return avx2_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
+    return avx2_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums, ahead);
   if (panel_signed) {
     HWY_DYNAMIC_DISPATCH(PanelSigned)(a, row_stride, count, groups, b, columns, sums);
   } else {

@@ -282,7 +282,7 @@ void SomeRows(int64_t count, const uint8_t* a, int64_t stride, const int32_t* pa
 
 template <bool panel_signed>
 void WidePanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, const uint8_t* panel,
-               int64_t columns, int32_t* sums) {
+               int64_t columns, int32_t* sums, BytesAhead ahead) {
   constexpr auto step = static_cast<int64_t>(2 * hn::MaxLanes(WideTag()));
   const int64_t used = (columns + step - 1) / step;
   const uint8_t* flags = panel + groups * byte_group_bytes;
@@ -298,13 +298,17 @@ void WidePanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, c
       }
       strips[s].template widen<panel_signed>(first + s * step);
     }
-    // The next groups, or the next panel, are brought near meanwhile.
+    // The next groups, or what follows the last, are brought near meanwhile.
     constexpr int64_t line = 64;
-    const auto* const next = reinterpret_cast<const uint8_t*>(first) + some * byte_group_bytes;
+    const int64_t left = groups - q - some;
+    const BytesAhead next =
+        left > 0 ? BytesAhead{first + some * byte_panel_columns, left * byte_group_bytes} : ahead;
+    const int64_t most = std::min(next.size, some * byte_group_bytes);
     int64_t fetched = 0;
     for (int64_t i = 0; i < rows; i += tile_rows) {
-      const int64_t until = some * byte_group_bytes * std::min(rows, i + tile_rows) / rows;
-      for (; fetched < until; fetched += line) __builtin_prefetch(next + fetched, 0, 2);
+      const int64_t until = most * std::min(rows, i + tile_rows) / rows;
+      for (; fetched < until; fetched += line)
+        __builtin_prefetch(static_cast<const char*>(next.data) + fetched, 0, 2);
       for (int64_t s = 0; s < used; ++s)
         SomeRows<panel_signed, tile_rows>(rows - i, a + i * stride + 4 * q, stride,
                                           first + s * step, strips[s], q > 0,
@@ -314,20 +318,20 @@ void WidePanel(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups, c
 }
 
 void WidePanelSigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups,
-                     const uint8_t* panel, int64_t columns, int32_t* sums) {
-  WidePanel<true>(a, stride, rows, groups, panel, columns, sums);
+                     const uint8_t* panel, int64_t columns, int32_t* sums, BytesAhead ahead) {
+  WidePanel<true>(a, stride, rows, groups, panel, columns, sums, ahead);
 }
 void WidePanelUnsigned(const uint8_t* a, int64_t stride, int64_t rows, int64_t groups,
-                       const uint8_t* panel, int64_t columns, int32_t* sums) {
-  WidePanel<false>(a, stride, rows, groups, panel, columns, sums);
+                       const uint8_t* panel, int64_t columns, int32_t* sums, BytesAhead ahead) {
+  WidePanel<false>(a, stride, rows, groups, panel, columns, sums, ahead);
 }
 bool AddsIn16Bits() { return true; }
 #else  // never called, but for the last
 void FindFlags(const int8_t*, int64_t, uint8_t*) {}
-void WidePanelSigned(const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int64_t, int32_t*) {
-}
-void WidePanelUnsigned(const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int64_t,
-                       int32_t*) {}
+void WidePanelSigned(const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int64_t, int32_t*,
+                     BytesAhead) {}
+void WidePanelUnsigned(const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int64_t, int32_t*,
+                       BytesAhead) {}
 bool AddsIn16Bits() { return false; }
 #endif
 
@@ -366,11 +370,14 @@ void find_byte_flags(int8_t* panel, int64_t groups, int64_t strip) {
 }
 
 void avx2_panel_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
-                        int64_t groups, const uint8_t* panel, int64_t columns, int32_t* sums) {
+                        int64_t groups, const uint8_t* panel, int64_t columns, int32_t* sums,
+                        BytesAhead ahead) {
   if (panel_signed) {
-    HWY_DYNAMIC_DISPATCH(WidePanelSigned)(rows, row_stride, count, groups, panel, columns, sums);
+    HWY_DYNAMIC_DISPATCH(WidePanelSigned)
+    (rows, row_stride, count, groups, panel, columns, sums, ahead);
   } else {
-    HWY_DYNAMIC_DISPATCH(WidePanelUnsigned)(rows, row_stride, count, groups, panel, columns, sums);
+    HWY_DYNAMIC_DISPATCH(WidePanelUnsigned)
+    (rows, row_stride, count, groups, panel, columns, sums, ahead);
   }
 }
 

@@ -26,6 +26,7 @@ void find_byte_flags(int8_t* panel, int64_t groups, int64_t strip);
 
 // byte_panel_product of more than a few rows.
 void avx2_panel_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
-                        int64_t groups, const uint8_t* panel, int64_t columns, int32_t* sums);
+                        int64_t groups, const uint8_t* panel, int64_t columns, int32_t* sums,
+                        BytesAhead ahead);
 
 }  // namespace sardonyx::kernels
