@@ -22,15 +22,8 @@ namespace {
 int64_t limit_in_force = 0;  // 0: none
 
 // Sanitizers map more than any limit that makes sense.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SARDONYX_SANITIZED
 constexpr bool limits_work = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-constexpr bool limits_work = false;
-#else
-constexpr bool limits_work = true;
-#endif
 #else
 constexpr bool limits_work = true;
 #endif

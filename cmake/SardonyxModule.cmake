@@ -22,6 +22,7 @@ target_compile_options(sardonyx_options INTERFACE "$<$<CONFIG:Release>:-ffunctio
 target_include_directories(sardonyx_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
 if(SARDONYX_SANITIZE)
+  target_compile_definitions(sardonyx_options INTERFACE SARDONYX_SANITIZED)  # for tests that would take too long, or need limits
   target_compile_options(sardonyx_options INTERFACE
     -fsanitize=${SARDONYX_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(sardonyx_options INTERFACE -fsanitize=${SARDONYX_SANITIZE})

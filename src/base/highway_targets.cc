@@ -4,6 +4,9 @@
 #include <hwy/targets.h>
 
 #include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
 
 #if HWY_ARCH_X86_64
 
@@ -84,6 +87,17 @@ namespace hwy {
 [[gnu::weak]] void SetSupportedTargetsForTest(int64_t targets) {
   instead_of_the_machines().store(targets);
   GetChosenTarget().DeInit();
+}
+
+// Its assertions, which only builds without optimisation and with sanitizers have.
+[[gnu::weak]] void Abort(const char* file, int line, const char* format, ...) {
+  std::fprintf(stderr, "%s:%d: ", file, line);
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  std::fputc('\n', stderr);
+  std::abort();
 }
 
 }  // namespace hwy

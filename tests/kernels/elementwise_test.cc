@@ -410,9 +410,11 @@ TEST(Binary, FloatOperators) {
 
 TEST(Binary, Doubles) {
   each_target([] {
-    for (const auto& [output, shape] : {std::pair{Shape{3001}, Shape{3001}},
-                                        {Shape{3001}, Shape{}},
-                                        {Shape{50, 7}, Shape{50, 1}}}) {
+    for (const auto& shapes : {std::pair{Shape{3001}, Shape{3001}},
+                               {Shape{3001}, Shape{}},
+                               {Shape{50, 7}, Shape{50, 1}}}) {
+      const auto& output = shapes.first;
+      const auto& shape = shapes.second;
       const auto left = random_floats(count(output), -3, 3, 1),
                  right = random_floats(count(shape), 1, 3, 2);
       const std::vector<double> a(left.begin(), left.end()), b(right.begin(), right.end());

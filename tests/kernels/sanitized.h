@@ -8,10 +8,8 @@
 
 namespace sardonyx::kernels::test {
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef SARDONYX_SANITIZED
 constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer);
 #else
 constexpr bool sanitized = false;
 #endif

@@ -293,7 +293,7 @@ Outcome outcome_of(const std::function<std::vector<Value>()>& run) {
 constexpr int64_t memory_limit = 64 << 20;
 
 // Under sanitizers only the newest versions have their turn.
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef SARDONYX_SANITIZED
 constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;

@@ -80,7 +80,8 @@ int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
 void copy_windows(const ByteRows& rows, const ConvInt8& job, int64_t first, int64_t end,
                   uint8_t* to) {
   const ConvGeometry& g = rows.g;
-  const bool is_signed = job.x_type == ElementType::int8, flips = is_signed && !takes_signed_rows();
+  const bool is_signed = job.x_type == ElementType::int8,
+             flips = is_signed && !takes_signed_rows(rows.groups);
   const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
   const auto* images = static_cast<const uint8_t*>(job.x);
   const int64_t image_bytes = g.in_pixels * g.group_in;
@@ -122,7 +123,7 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvInt8& 
                 end = tasks.begin(where + 1);
   const int64_t total = g.batch * g.in_pixels * g.group_in;
   // Bytes of the next pixel meet weights of 0; behind the last pixel there are none.
-  const bool is_signed = job.x_type == ElementType::int8 && takes_signed_rows();
+  const bool is_signed = job.x_type == ElementType::int8 && takes_signed_rows(rows.groups);
   const bool in_place = rows.reads_images() && (job.x_type == ElementType::uint8 || is_signed) &&
                         (end - 1) * g.group_in + rows.row_bytes() <= total;
   auto* space = reinterpret_cast<uint8_t*>(spaces.space(worker));

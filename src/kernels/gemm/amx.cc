@@ -24,13 +24,26 @@ constexpr TileConfigs tile_configs;
 
 constexpr int64_t panel_stride = 256;  // bytes of a group of 64 columns, and of a row of sums
 
-template <bool panel_signed>
-SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t groups, const uint8_t* panel,
-                           int32_t* sums) {
+constexpr int64_t each_row = 0;  // the stride of a row that fills a tile
+
+SARDONYX_AMX inline void zero_sums() {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
+}
+
+template <bool panel_signed>
+SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t groups, const uint8_t* panel,
+                           const int32_t* start, int32_t* sums) {
+  if (start == nullptr) {
+    zero_sums();
+  } else {
+    _tile_loadd(0, start, each_row);
+    _tile_loadd(1, start + 16, each_row);
+    _tile_loadd(2, start + 32, each_row);
+    _tile_loadd(3, start + 48, each_row);
+  }
   for (int64_t q = 0; q < groups; q += 16, panel += 16 * panel_stride) {
     _tile_loadd(4, a + 4 * q, stride);
     _tile_loadd(5, panel, panel_stride);
@@ -61,12 +74,16 @@ SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t groups, con
 // `lines` lines from `ahead` on are brought near; returns what follows them.
 template <bool panel_signed>
 SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64_t groups,
-                                         const uint8_t* panel, int32_t* sums, const char* ahead,
-                                         int64_t lines) {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+                                         const uint8_t* panel, const int32_t* start, int32_t* sums,
+                                         const char* ahead, int64_t lines) {
+  if (start == nullptr) {
+    zero_sums();
+  } else {
+    _tile_loadd(0, start, each_row);
+    _tile_loadd(1, start + 16, each_row);
+    _tile_loadd(2, start, each_row);
+    _tile_loadd(3, start + 16, each_row);
+  }
   const uint8_t* below = a + 16 * stride;
   for (int64_t q = 0; q < groups; q += 16, panel += 16 * panel_stride) {
     _tile_loadd(4, a + 4 * q, stride);
@@ -97,7 +114,7 @@ SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64
 
 SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride,
                                      int64_t count, int64_t groups, const uint8_t* panel,
-                                     int32_t* sums, BytesAhead ahead) {
+                                     const int32_t* start, int32_t* sums, BytesAhead ahead) {
   int64_t configured = 0;
   const int64_t pairs = count / 32 * 32;
   if (pairs > 0) {
@@ -109,7 +126,8 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
     for (const int64_t column : {0, 32}) {
       for (int64_t i = 0; i < pairs; i += 32)
         next = product(rows + i * row_stride, row_stride, groups, panel + 4 * column,
-                       sums + i * 64 + column, next, lines);
+                       start == nullptr ? nullptr : start + column, sums + i * 64 + column, next,
+                       lines);
     }
   }
   for (int64_t i = pairs; i < count; i += 16) {
@@ -119,7 +137,7 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
       configured = some;
     }
     const auto product = panel_signed ? &multiply<true> : &multiply<false>;
-    product(rows + i * row_stride, row_stride, groups, panel, sums + i * 64);
+    product(rows + i * row_stride, row_stride, groups, panel, start, sums + i * 64);
   }
   _tile_release();
 }
@@ -128,8 +146,8 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
 #else
 namespace sardonyx::kernels {
 
-void byte_tiles_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int32_t*,
-                        BytesAhead) {}
+void byte_tiles_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*,
+                        const int32_t*, int32_t*, BytesAhead) {}
 
 }  // namespace sardonyx::kernels
 #endif

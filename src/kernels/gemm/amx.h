@@ -3,13 +3,24 @@
 
 #include <cstdint>
 
+#include "base/cpu.h"
 #include "kernels/gemm/gemm_int8.h"
 
 namespace sardonyx::kernels {
 
-// byte_panel_product where has_amx(), for a number of groups that is a multiple
-// of 16.
+// Whether matrix tiles are there, and take rows of so many groups.
+inline bool byte_tiles_take(int64_t groups) { return groups % 16 == 0 && groups > 0 && has_amx(); }
+
+// Whether they are worth their setting up, too.
+inline bool byte_tiles_apply(int64_t rows, int64_t groups) {
+  constexpr int64_t few_rows = 4;
+  return rows > few_rows && byte_tiles_take(groups);
+}
+
+// byte_panel_product where has_amx(), for a number of groups that is a multiple of 16. The sums of
+// each row begin with the 64 numbers of `start`, or with 0 where that is null.
 void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
-                        int64_t groups, const uint8_t* panel, int32_t* sums, BytesAhead ahead);
+                        int64_t groups, const uint8_t* panel, const int32_t* start, int32_t* sums,
+                        BytesAhead ahead);
 
 }  // namespace sardonyx::kernels

@@ -443,15 +443,15 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
                         BytesAhead ahead) {
   const auto* a = static_cast<const uint8_t*>(rows);
   const auto* b = static_cast<const uint8_t*>(panel);
-  constexpr int64_t few_rows = 4;  // which simple loops finish before more is set up
-  if (groups % 16 == 0 && groups > 0 && count > few_rows && has_amx())
-    return byte_tiles_product(panel_signed, a, row_stride, count, groups, b, sums, ahead);
+  if (byte_tiles_apply(count, groups))
+    return byte_tiles_product(panel_signed, a, row_stride, count, groups, b, nullptr, sums, ahead);
   if (has_avx512_vnni())
     return vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
 #if defined(__x86_64__)
   if (has_avx_vnni())
     return avx_vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
 #endif
+  constexpr int64_t few_rows = 4;  // which simple loops finish before more is set up
   if (sums_in_16_bits() && groups > 0 && count > few_rows)
     return avx2_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums, ahead);
   if (panel_signed) {
@@ -466,17 +466,16 @@ void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, 
   HWY_DYNAMIC_DISPATCH(Finish)(how, from, columns, y, y_stride);
 }
 
-bool takes_signed_rows() { return has_avx512_vnni() && !has_amx(); }
+bool takes_signed_rows(int64_t groups) { return has_avx512_vnni() && !byte_tiles_take(groups); }
 
 void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
                        const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
                        BytesAhead ahead) {
-  if (takes_signed_rows())
+  if (has_avx512_vnni())
     return vnni_panel_finish(rows, reinterpret_cast<const uint8_t*>(panel), how, row_sums, columns,
-                             y, y_stride);
-  // Equal parts: a single last row would take as long as a tile.
-  const int64_t parts = (rows.count + row_block - 1) / row_block, step = has_amx() ? 16 : 1,
-                part = ((rows.count + parts - 1) / parts + step - 1) / step * step;
+                             y, y_stride, ahead);
+  const int64_t parts = (rows.count + row_block - 1) / row_block,
+                part = (rows.count + parts - 1) / parts;
   const int64_t size = how.type == ElementType::float32 ? 4 : 1;
   alignas(64) int32_t sums[row_block * byte_panel_columns];
   ByteFinish at = how;

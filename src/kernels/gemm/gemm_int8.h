@@ -92,8 +92,8 @@ struct ByteRowsOf {
   int64_t stride = 0, count = 0, groups = 0;
   bool is_signed = false;
 };
-// Whether byte_panel_finish takes signed rows on this machine.
-bool takes_signed_rows();
+// Whether byte_panel_finish takes signed rows of so many groups on this machine.
+bool takes_signed_rows(int64_t groups);
 // The products of rows with `columns` columns of a signed panel, and what becomes of them, as
 // finish_bytes says; row_sums, of bytes as they are read, are needed where there is a factor.
 void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,

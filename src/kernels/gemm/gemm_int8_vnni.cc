@@ -7,12 +7,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/gemm/amx.h"
 #include "kernels/simd/vnni.h"
 
 namespace sardonyx::kernels {
 namespace {
 
 constexpr int64_t lanes = 16;
+constexpr int32_t nothing[byte_panel_columns] = {};
 
 // The sums of some rows and `vectors` vectors of columns, which begin with `start`. The rows' bytes
 // are flipped by `sign_bit`; three rows have an address of their own.
@@ -56,8 +58,6 @@ SARDONYX_VNNI void product_tile(const uint8_t* a, int64_t stride, int64_t groups
       _mm512_storeu_si512(to + r * byte_panel_columns + v * lanes, sums[r][v]);
   }
 }
-
-constexpr int32_t nothing[byte_panel_columns] = {};
 
 // Calls f<rows>(row) for all of `count` rows, as many at a time as registers hold sums of.
 template <int vectors, class F>
@@ -201,13 +201,16 @@ class Rounder {
 };
 
 // Rows of sums that are finished as they come.
-struct Tiles {
+struct Panel {
   const ByteRowsOf& rows;
   const uint8_t* panel;
   const Rounding& rounding;
   const int32_t* row_sums;
   void* y;
   int64_t y_stride;
+  bool rounds = rounding.holds();
+  // What sums begin with: their terms, but for finish_rows. Null: with 0.
+  const int32_t* start = rounds ? rounding.how.term : nullptr;
 };
 
 // What zero points of the panel's columns take off.
@@ -225,48 +228,69 @@ SARDONYX_VNNI void take_off(const int32_t* factor, const int32_t* row_sums, int6
 
 // Sums with their terms as bytes: `rows` rows from `row` on.
 template <bool adds, int vectors>
-SARDONYX_VNNI void round_rows(const Tiles& t, int64_t row, int64_t rows, int32_t* sums) {
-  const ByteFinish& how = t.rounding.how;
-  if (how.factor != nullptr) take_off<vectors>(how.factor, t.row_sums + row, rows, sums);
-  const Rounder<adds, vectors> rounder(t.rounding);
-  auto* y = static_cast<uint8_t*>(t.y) + row * t.y_stride;
+SARDONYX_VNNI void round_rows(const Panel& p, int64_t row, int64_t rows, int32_t* sums) {
+  const ByteFinish& how = p.rounding.how;
+  if (how.factor != nullptr) take_off<vectors>(how.factor, p.row_sums + row, rows, sums);
+  const Rounder<adds, vectors> rounder(p.rounding);
+  auto* y = static_cast<uint8_t*>(p.y) + row * p.y_stride;
   const auto* addend = static_cast<const uint8_t*>(how.addend);
-  if (adds) addend += row * t.y_stride;
-  for (int64_t i = 0; i < rows; ++i, sums += byte_panel_columns, y += t.y_stride) {
-    const uint8_t* const at = adds ? addend + i * t.y_stride : nullptr;
+  if (adds) addend += row * p.y_stride;
+  for (int64_t i = 0; i < rows; ++i, sums += byte_panel_columns, y += p.y_stride) {
+    const uint8_t* const at = adds ? addend + i * p.y_stride : nullptr;
     if (rounder.finish(sums, at, y)) continue;
     ByteFinish exact = how;
     exact.term = nothing, exact.factor = nullptr, exact.addend = at;
-    finish_bytes(exact, {sums, nullptr, 1}, t.rounding.columns, y, t.y_stride);
+    finish_bytes(exact, {sums, nullptr, 1}, p.rounding.columns, y, p.y_stride);
   }
 }
 
 // Any other way, from sums without their terms.
-void finish_rows(const Tiles& t, int64_t row, int64_t rows, const int32_t* sums) {
-  ByteFinish how = t.rounding.how;
-  const int64_t place = row * t.y_stride * (how.type == ElementType::float32 ? 4 : 1);
+void finish_rows(const Panel& p, int64_t row, int64_t rows, const int32_t* sums) {
+  ByteFinish how = p.rounding.how;
+  const int64_t place = row * p.y_stride * (how.type == ElementType::float32 ? 4 : 1);
   if (how.sum != nullptr) how.addend = static_cast<const std::byte*>(how.addend) + place;
-  finish_bytes(how, {sums, t.row_sums ? t.row_sums + row : nullptr, rows}, t.rounding.columns,
-               static_cast<std::byte*>(t.y) + place, t.y_stride);
+  finish_bytes(how, {sums, p.row_sums ? p.row_sums + row : nullptr, rows}, p.rounding.columns,
+               static_cast<std::byte*>(p.y) + place, p.y_stride);
 }
 
 template <int vectors>
-void finish_panel(const Tiles& t) {
+void finish_sums(const Panel& p, int64_t row, int64_t rows, int32_t* sums) {
+  if (!p.rounds) {
+    finish_rows(p, row, rows, sums);
+  } else if (p.rounding.how.sum != nullptr) {
+    round_rows<true, vectors>(p, row, rows, sums);
+  } else {
+    round_rows<false, vectors>(p, row, rows, sums);
+  }
+}
+
+template <int vectors>
+void finish_panel(const Panel& p) {
   alignas(64) int32_t sums[max_rows * byte_panel_columns];
-  const ByteRowsOf& rows = t.rows;
-  const bool rounds = t.rounding.holds(), adds = t.rounding.how.sum != nullptr;
-  const int32_t* start = rounds ? t.rounding.how.term : nothing;
+  const ByteRowsOf& rows = p.rows;
   by_tiles<vectors>(rows.count, [&]<int count>(int64_t row) {
     product_tile<true, count, vectors>(rows.data + row * rows.stride, rows.stride, rows.groups,
-                                       t.panel, start, rows.is_signed ? 0x80 : 0, sums);
-    if (!rounds) {
-      finish_rows(t, row, count, sums);
-    } else if (adds) {
-      round_rows<true, vectors>(t, row, count, sums);
-    } else {
-      round_rows<false, vectors>(t, row, count, sums);
-    }
+                                       p.panel, p.start ? p.start : nothing,
+                                       rows.is_signed ? 0x80 : 0, sums);
+    finish_sums<vectors>(p, row, count, sums);
   });
+}
+
+// By matrix tiles, whose sums stay in the first-level cache.
+template <int vectors>
+void finish_by_matrix_tiles(const Panel& p, BytesAhead ahead) {
+  constexpr int64_t most = 128, step = 16;
+  alignas(64) int32_t sums[most * byte_panel_columns];
+  const ByteRowsOf& rows = p.rows;
+  // Equal parts: a single last row would take as long as a tile.
+  const int64_t parts = (rows.count + most - 1) / most,
+                part = ((rows.count + parts - 1) / parts + step - 1) / step * step;
+  for (int64_t i = 0; i < rows.count; i += part) {
+    const int64_t some = std::min(part, rows.count - i);
+    byte_tiles_product(true, rows.data + i * rows.stride, rows.stride, some, rows.groups, p.panel,
+                       p.start, sums, ahead.part(i / part, parts));
+    finish_sums<vectors>(p, i, some, sums);
+  }
 }
 
 template <bool panel_signed>
@@ -290,10 +314,14 @@ void vnni_panel_product(bool panel_signed, const uint8_t* rows, int64_t row_stri
 }
 
 void vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteFinish& how,
-                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride) {
+                       const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
+                       BytesAhead ahead) {
   const Rounding rounding(how, columns);
-  const Tiles tiles{rows, panel, rounding, row_sums, y, y_stride};
-  by_vectors(columns, [&]<int vectors>() { finish_panel<vectors>(tiles); });
+  const Panel job{rows, panel, rounding, row_sums, y, y_stride};
+  const bool by_tiles = byte_tiles_apply(rows.count, rows.groups);
+  by_vectors(columns, [&]<int vectors>() {
+    by_tiles ? finish_by_matrix_tiles<vectors>(job, ahead) : finish_panel<vectors>(job);
+  });
 }
 
 }  // namespace sardonyx::kernels
@@ -305,7 +333,7 @@ namespace sardonyx::kernels {
 void vnni_panel_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*, int64_t,
                         int32_t*) {}
 void vnni_panel_finish(const ByteRowsOf&, const uint8_t*, const ByteFinish&, const int32_t*,
-                       int64_t, void*, int64_t) {}
+                       int64_t, void*, int64_t, BytesAhead) {}
 
 }  // namespace sardonyx::kernels
 #endif

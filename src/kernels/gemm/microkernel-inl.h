@@ -59,7 +59,7 @@ HWY_INLINE TileVec TileMulAdd(TileVec a, TileVec b, TileVec sum) { return a * b 
 template <bool many_rows>
 HWY_INLINE void TileAccumulate(TileVec a, TileVec b, TileVec& sum) {
 #if HWY_TARGET == HWY_AVX2 && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
+    !defined(SARDONYX_SANITIZED)
   if constexpr (many_rows) {
     __m256 raw = sum.raw;
     asm("vfmadd231ps %2, %1, %0" : "+x"(raw) : "x"(a.raw), "x"(b.raw));
