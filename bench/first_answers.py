@@ -21,13 +21,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 import build_models
+import report
 import run
 import zoo
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WAYS = ("plain", "packed", "onnxruntime")
+PAGE = ROOT / "docs" / "packed_models.md"
+BEGIN, END = "<!-- first answers:begin -->", "<!-- first answers:end -->"
 PEER_TARGET, STEADY_TARGET = 0.8, 1.3
 HEADER = ("model", "threads", "MB", "packed MB", "read ms", "steady ms", "first ms", "packed first ms", "ORT first ms",
           "first / ORT", f"<= {PEER_TARGET}", "(packed first - read) / steady", f"<= {STEADY_TARGET}", "packed first / ORT",
@@ -137,6 +141,38 @@ def summary(rows: list[dict]) -> str:
             f"first answer from packed weights at most {STEADY_TARGET} of a steady run: {count('packed_beside_steady', STEADY_TARGET)}")
 
 
+def table(rows: list[dict]) -> str:
+    """Of docs/packed_models.md: a line for each model, with a figure for each number of threads."""
+    def figures(of_model: list[dict], what: str, form: Callable[[float], str]) -> str:
+        return ", ".join("" if row[what] is None else form(row[what]) for row in of_model)
+
+    def ms(value: float) -> str:
+        return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+    lines = ["| model | MB | first | ONNX Runtime | ratio | from a packed file | steady | beyond reading |", "|---" * 8 + "|"]
+    for model in dict.fromkeys(row["model"] for row in rows):
+        of_model = [row for row in rows if row["model"] == model]
+        lines.append("| " + " | ".join([
+            model, f"{of_model[0]['mb']:.0f}", figures(of_model, "plain_first", ms), figures(of_model, "onnxruntime_first", ms),
+            figures(of_model, "beside_peer", "{:.2f}".format), figures(of_model, "packed_first", ms),
+            figures(of_model, "packed_steady", ms), figures(of_model, "packed_beside_steady", "{:.2f}".format)]) + " |")
+    return "\n".join(lines)
+
+
+def write_docs(rows: list[dict], made: str) -> None:
+    def mean(what: str) -> str:
+        return f"{statistics.geometric_mean(row[what] for row in rows if row[what] is not None):.2f}"
+
+    threads = " and ".join(map(str, dict.fromkeys(row["threads"] for row in rows)))
+    report.put_between(PAGE, BEGIN, END, f"""\
+Made by `{made}. Milliseconds on {threads} threads. Ratio: the first answer
+without a packed file by ONNX Runtime's, its geometric mean {mean('beside_peer')} (from a packed file {mean('packed_beside_peer')}). Beyond reading:
+the first answer from a packed file without the time that reading the file takes at the speed of a copy, in steady runs. Targets:
+{summary(rows)}.
+
+{table(rows)}""")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help="names of bench/zoo, or model files with their inputs beside them as .npz; "
@@ -146,6 +182,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5, help="processes of each kind")
     parser.add_argument("--runs", type=int, default=5, help="later runs of each process")
     parser.add_argument("--json", type=pathlib.Path, help="a file that takes the rows, written anew after each model")
+    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/packed_models.md")
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "sardonyx"))
     parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models")
     options = parser.parse_args()
@@ -165,6 +202,10 @@ def main() -> None:
         if options.json:
             options.json.write_text(json.dumps(rows, indent=1) + "\n")
     print("\n" + summary(rows))
+    if options.write_docs:
+        found = run.versions(options.program)
+        found.pop("openvino", None)  # takes no part
+        write_docs(rows, f"bench/first_answers.py {' '.join(sys.argv[1:])}`: {report.provenance(run.probe(options.program), found)}")
 
 
 if __name__ == "__main__":
