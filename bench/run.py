@@ -342,6 +342,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8),
                         help="of int8 weights (default 8); with 7, two products of bytes fit 16 bits, which other engines' "
                              "kernels for AVX2 need")
+    parser.add_argument("--signed-activations", action="store_true",
+                        help="quantise them to int8 instead of uint8, as ONNX Runtime's quantize_static does unless told otherwise")
     parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
     parser.add_argument("--models-folder", type=pathlib.Path, default=ROOT / "build" / "bench-models",
                         help="where the models are built")
@@ -364,6 +366,9 @@ def main() -> int:
     if options.weight_bits != 8:
         quantised.weight_bits = options.weight_bits
         options.models_folder = options.models_folder.with_name(f"{options.models_folder.name}-{options.weight_bits}-bits")
+    if options.signed_activations:
+        quantised.signed_activations = True
+        options.models_folder = options.models_folder.with_name(f"{options.models_folder.name}-signed")
     known = build_models.build_all(options.models, options.models_folder)
     peak = probe(options.program)
     rows = measure_all(known, peak, options)

@@ -12,6 +12,7 @@ from . import decoders, mobile, transformers, vision
 from .net import Built, ir_version
 
 weight_bits = 8  # of int8 weights; bench/run.py --weight-bits sets it
+signed_activations = False  # int8 instead of uint8; bench/run.py --signed-activations sets it
 
 
 def largest_weight() -> int:
@@ -78,10 +79,11 @@ class Quantiser:
         self.nodes.append(helper.make_node(kind, inputs, [output], name=output + "/" + kind, **attributes))
         return output
 
-    def step(self, name: str) -> tuple[np.float32, np.uint8]:
+    def step(self, name: str) -> tuple[np.float32, np.uint8 | np.int8]:
         low, high = self.ranges[name]
         scale = np.float32(max(high - low, 1e-6) / 255)
-        return scale, np.uint8(np.clip(round(-low / scale), 0, 255))
+        zero = np.clip(round(-low / scale), 0, 255)
+        return scale, np.int8(zero - 128) if signed_activations else np.uint8(zero)
 
     def parameters(self, name: str) -> list[str]:
         scale, zero = self.step(name)

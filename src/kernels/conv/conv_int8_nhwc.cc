@@ -75,31 +75,40 @@ int64_t worker_floats(const ByteRows& rows, const RowTasks& tasks) {
   return round_up(divide_up(tasks.most() * (rows.row_bytes() + 4) + line_piece_bytes, 4), 16);
 }
 
+bool stays_signed(const ByteRows& rows, const ConvInt8& job) {
+  return job.x_type == ElementType::int8 && signed_rows(rows.groups) != SignedRows::no;
+}
+
+// What products take the bytes of x for, less what they are.
+int32_t raised_by(const ByteRows& rows, ElementType x_type) {
+  return signed_rows(rows.groups) == SignedRows::as_they_are ? 0 : sign_offset(x_type, false);
+}
+
 // Windows of pixels [first, end), unsigned unless signed ones will do. What lies between windows
 // meets weights of 0.
 void copy_windows(const ByteRows& rows, const ConvInt8& job, int64_t first, int64_t end,
                   uint8_t* to) {
   const ConvGeometry& g = rows.g;
-  const bool is_signed = job.x_type == ElementType::int8,
-             flips = is_signed && !takes_signed_rows(rows.groups);
-  const auto zero = static_cast<uint8_t>(is_signed ? job.x_zero ^ 0x80 : job.x_zero);
+  const auto zero = static_cast<uint8_t>(job.x_zero - raised_by(rows, job.x_type));
   const auto* images = static_cast<const uint8_t*>(job.x);
   const int64_t image_bytes = g.in_pixels * g.group_in;
   Windows<uint8_t>(g, images + g.batch * image_bytes, zero)
       .copy([&](int64_t n) { return images + n * image_bytes; }, OutputPixel(g, first), end - first,
             to, rows.row_bytes());
-  for (int64_t i = first; flips && i < end; ++i, to += rows.row_bytes()) {
-    for (int64_t k = 0; k < g.terms; ++k) to[k] = static_cast<uint8_t>(to[k] ^ 0x80);
-  }
+  if (job.x_type == ElementType::int8 && !stays_signed(rows, job))
+    flip_signs(to, (end - first) * rows.row_bytes(), to);
 }
 
+// Of bytes as products take them.
 void sum_rows(const ByteRowsOf& rows, int64_t terms, int32_t* sums) {
   const uint8_t* row = rows.data;
   const auto mask = static_cast<uint8_t>(rows.is_signed ? 0x80 : 0);
+  const bool raised = rows.is_signed && signed_rows(rows.groups) == SignedRows::raised;
+  const int64_t too_much = rows.is_signed && !raised ? 128 * terms : 0;
   for (int64_t i = 0; i < rows.count; ++i, row += rows.stride) {
     uint32_t sum = 0;
     for (int64_t k = 0; k < terms; ++k) sum += static_cast<uint8_t>(row[k] ^ mask);
-    sums[i] = static_cast<int32_t>(sum);
+    sums[i] = static_cast<int32_t>(sum - static_cast<uint32_t>(too_much));
   }
 }
 
@@ -123,7 +132,7 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvInt8& 
                 end = tasks.begin(where + 1);
   const int64_t total = g.batch * g.in_pixels * g.group_in;
   // Bytes of the next pixel meet weights of 0; behind the last pixel there are none.
-  const bool is_signed = job.x_type == ElementType::int8 && takes_signed_rows(rows.groups);
+  const bool is_signed = stays_signed(rows, job);
   const bool in_place = rows.reads_images() && (job.x_type == ElementType::uint8 || is_signed) &&
                         (end - 1) * g.group_in + rows.row_bytes() <= total;
   auto* space = reinterpret_cast<uint8_t*>(spaces.space(worker));
@@ -262,8 +271,8 @@ void conv_int8_nhwc(const ConvParams& shape, const ConvInt8& given, void* scratc
     return depthwise_vnni_applies(shape) ? depthwise_vnni(shape, job, scratch, pool)
                                          : depthwise_bytes(g, job, scratch, pool);
   }
-  job.x_zero += sign_offset(job.x_type, false);
   const ByteRows rows(g);
+  job.x_zero += raised_by(rows, job.x_type);
   const RowTasks tasks(rows, pool.threads());
   auto* terms = static_cast<int32_t*>(scratch);
   fill_terms(shape, job, g.terms, terms);

@@ -26,6 +26,16 @@ constexpr int64_t panel_stride = 256;  // bytes of a group of 64 columns, and of
 
 constexpr int64_t each_row = 0;  // the stride of a row that fills a tile
 
+// Tile `to` gets the products of tiles a and b, whose numbers the instruction holds.
+#define SARDONYX_ADD_PRODUCTS(to, a, b)              \
+  if constexpr (which == SignedBytes::panel) {       \
+    _tile_dpbusd(to, a, b);                          \
+  } else if constexpr (which == SignedBytes::rows) { \
+    _tile_dpbsud(to, a, b);                          \
+  } else {                                           \
+    _tile_dpbssd(to, a, b);                          \
+  }
+
 SARDONYX_AMX inline void zero_sums() {
   _tile_zero(0);
   _tile_zero(1);
@@ -33,7 +43,7 @@ SARDONYX_AMX inline void zero_sums() {
   _tile_zero(3);
 }
 
-template <bool panel_signed>
+template <SignedBytes which>
 SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t groups, const uint8_t* panel,
                            const int32_t* start, int32_t* sums) {
   if (start == nullptr) {
@@ -48,21 +58,12 @@ SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t groups, con
     _tile_loadd(4, a + 4 * q, stride);
     _tile_loadd(5, panel, panel_stride);
     _tile_loadd(6, panel + 64, panel_stride);
-    if (panel_signed) {
-      _tile_dpbusd(0, 4, 5);
-      _tile_loadd(7, panel + 128, panel_stride);
-      _tile_dpbusd(1, 4, 6);
-      _tile_loadd(5, panel + 192, panel_stride);
-      _tile_dpbusd(2, 4, 7);
-      _tile_dpbusd(3, 4, 5);
-    } else {
-      _tile_dpbsud(0, 4, 5);
-      _tile_loadd(7, panel + 128, panel_stride);
-      _tile_dpbsud(1, 4, 6);
-      _tile_loadd(5, panel + 192, panel_stride);
-      _tile_dpbsud(2, 4, 7);
-      _tile_dpbsud(3, 4, 5);
-    }
+    SARDONYX_ADD_PRODUCTS(0, 4, 5);
+    _tile_loadd(7, panel + 128, panel_stride);
+    SARDONYX_ADD_PRODUCTS(1, 4, 6);
+    _tile_loadd(5, panel + 192, panel_stride);
+    SARDONYX_ADD_PRODUCTS(2, 4, 7);
+    SARDONYX_ADD_PRODUCTS(3, 4, 5);
   }
   _tile_stored(0, sums, panel_stride);
   _tile_stored(1, sums + 16, panel_stride);
@@ -72,7 +73,7 @@ SARDONYX_AMX void multiply(const uint8_t* a, int64_t stride, int64_t groups, con
 
 // 32 rows with 32 columns of the panel: half of it stays in the first-level cache. In every step
 // `lines` lines from `ahead` on are brought near; returns what follows them.
-template <bool panel_signed>
+template <SignedBytes which>
 SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64_t groups,
                                          const uint8_t* panel, const int32_t* start, int32_t* sums,
                                          const char* ahead, int64_t lines) {
@@ -91,17 +92,10 @@ SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64
     _tile_loadd(7, panel + 64, panel_stride);
     _tile_loadd(5, below + 4 * q, stride);
     for (int64_t line = 0; line < lines; ++line, ahead += 64) __builtin_prefetch(ahead, 0, 2);
-    if (panel_signed) {
-      _tile_dpbusd(0, 4, 6);
-      _tile_dpbusd(1, 4, 7);
-      _tile_dpbusd(2, 5, 6);
-      _tile_dpbusd(3, 5, 7);
-    } else {
-      _tile_dpbsud(0, 4, 6);
-      _tile_dpbsud(1, 4, 7);
-      _tile_dpbsud(2, 5, 6);
-      _tile_dpbsud(3, 5, 7);
-    }
+    SARDONYX_ADD_PRODUCTS(0, 4, 6);
+    SARDONYX_ADD_PRODUCTS(1, 4, 7);
+    SARDONYX_ADD_PRODUCTS(2, 5, 6);
+    SARDONYX_ADD_PRODUCTS(3, 5, 7);
   }
   _tile_stored(0, sums, panel_stride);
   _tile_stored(1, sums + 16, panel_stride);
@@ -110,16 +104,20 @@ SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64
   return ahead;
 }
 
+#undef SARDONYX_ADD_PRODUCTS
+
 }  // namespace
 
-SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride,
+SARDONYX_AMX void byte_tiles_product(SignedBytes which, const uint8_t* rows, int64_t row_stride,
                                      int64_t count, int64_t groups, const uint8_t* panel,
                                      const int32_t* start, int32_t* sums, BytesAhead ahead) {
   int64_t configured = 0;
   const int64_t pairs = count / 32 * 32;
   if (pairs > 0) {
     _tile_loadconfig(&tile_configs.of[configured = 16]);
-    const auto product = panel_signed ? &multiply_square<true> : &multiply_square<false>;
+    const auto product = which == SignedBytes::panel  ? &multiply_square<SignedBytes::panel>
+                         : which == SignedBytes::rows ? &multiply_square<SignedBytes::rows>
+                                                      : &multiply_square<SignedBytes::both>;
     const int64_t steps = pairs / 16 * (groups / 16);
     const int64_t lines = ((ahead.size + 63) / 64 + steps - 1) / steps;
     const char* next = static_cast<const char*>(ahead.data);
@@ -136,7 +134,9 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
       _tile_loadconfig(&tile_configs.of[some]);
       configured = some;
     }
-    const auto product = panel_signed ? &multiply<true> : &multiply<false>;
+    const auto product = which == SignedBytes::panel  ? &multiply<SignedBytes::panel>
+                         : which == SignedBytes::rows ? &multiply<SignedBytes::rows>
+                                                      : &multiply<SignedBytes::both>;
     product(rows + i * row_stride, row_stride, groups, panel, start, sums + i * 64);
   }
   _tile_release();
@@ -146,7 +146,7 @@ SARDONYX_AMX void byte_tiles_product(bool panel_signed, const uint8_t* rows, int
 #else
 namespace sardonyx::kernels {
 
-void byte_tiles_product(bool, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*,
+void byte_tiles_product(SignedBytes, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*,
                         const int32_t*, int32_t*, BytesAhead) {}
 
 }  // namespace sardonyx::kernels

@@ -17,9 +17,11 @@ inline bool byte_tiles_apply(int64_t rows, int64_t groups) {
   return rows > few_rows && byte_tiles_take(groups);
 }
 
+enum class SignedBytes { rows, panel, both };
+
 // byte_panel_product where has_amx(), for a number of groups that is a multiple of 16. The sums of
 // each row begin with the 64 numbers of `start`, or with 0 where that is null.
-void byte_tiles_product(bool panel_signed, const uint8_t* rows, int64_t row_stride, int64_t count,
+void byte_tiles_product(SignedBytes which, const uint8_t* rows, int64_t row_stride, int64_t count,
                         int64_t groups, const uint8_t* panel, const int32_t* start, int32_t* sums,
                         BytesAhead ahead);
 

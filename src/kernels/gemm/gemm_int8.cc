@@ -306,20 +306,23 @@ int64_t byte_panel_bytes(int64_t groups) {
   return groups * byte_group_bytes + (sums_in_16_bits() ? byte_flags_bytes(groups) : 0);
 }
 
+// A loop of its own: bytes that are written could be those of any captured variable.
+void flip_signs(const uint8_t* from, int64_t count, uint8_t* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<uint8_t>(from[i] ^ 0x80);
+}
+
 void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
                     int32_t* sums, ThreadPool& pool) {
   const int64_t width = 4 * vnni_groups(k);
-  const auto mask = static_cast<uint8_t>(type == ElementType::int8 ? 0x80 : 0);
   pool.parallel_for(count, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, width)),
                     [&](int64_t begin, int64_t end, int) {
                       for (int64_t i = begin; i < end; ++i) {
                         const auto* from = static_cast<const uint8_t*>(a) + i * k;
                         uint8_t* to = out + i * width;
-                        if (mask == 0 && k > 0) {
+                        if (type == ElementType::int8) {
+                          flip_signs(from, k, to);
+                        } else if (k > 0) {
                           std::memcpy(to, from, static_cast<size_t>(k));
-                        } else {
-                          for (int64_t t = 0; t < k; ++t)
-                            to[t] = static_cast<uint8_t>(from[t] ^ mask);
                         }
                         for (int64_t t = k; t < width; ++t) to[t] = 0;
                         if (sums == nullptr) continue;
@@ -444,7 +447,8 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
   const auto* a = static_cast<const uint8_t*>(rows);
   const auto* b = static_cast<const uint8_t*>(panel);
   if (byte_tiles_apply(count, groups))
-    return byte_tiles_product(panel_signed, a, row_stride, count, groups, b, nullptr, sums, ahead);
+    return byte_tiles_product(panel_signed ? SignedBytes::panel : SignedBytes::rows, a, row_stride,
+                              count, groups, b, nullptr, sums, ahead);
   if (has_avx512_vnni())
     return vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
 #if defined(__x86_64__)
@@ -466,7 +470,10 @@ void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, 
   HWY_DYNAMIC_DISPATCH(Finish)(how, from, columns, y, y_stride);
 }
 
-bool takes_signed_rows(int64_t groups) { return has_avx512_vnni() && !byte_tiles_take(groups); }
+SignedRows signed_rows(int64_t groups) {
+  if (byte_tiles_take(groups)) return SignedRows::as_they_are;
+  return has_avx512_vnni() ? SignedRows::raised : SignedRows::no;
+}
 
 void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
                        const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,

@@ -23,6 +23,9 @@ inline int32_t sign_offset(ElementType from, bool to_signed) {
   return to_signed ? -128 : 0;
 }
 
+// Bytes with their sign bits flipped; `to` may be `from`.
+void flip_signs(const uint8_t* from, int64_t count, uint8_t* to);
+
 // Dense rows [count, k] as unsigned [count, 4 * groups], what is not there 0; sums (may be null) of
 // each row.
 void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
@@ -85,17 +88,20 @@ struct ByteSums {
 void finish_bytes(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
                   int64_t y_stride);
 
-// Rows of bytes, `stride` bytes apart. Signed ones are read as unsigned, with their sign bit
-// flipped.
+// How a product takes rows of int8: not at all, as uint8 (each byte with 128 added, its sign bit
+// flipped), or as they are.
+enum class SignedRows { no, raised, as_they_are };
+// What byte_panel_finish does with rows of so many groups on this machine.
+SignedRows signed_rows(int64_t groups);
+
+// Rows of bytes, `stride` bytes apart; signed ones where signed_rows(groups) is not `no`.
 struct ByteRowsOf {
   const uint8_t* data = nullptr;
   int64_t stride = 0, count = 0, groups = 0;
   bool is_signed = false;
 };
-// Whether byte_panel_finish takes signed rows of so many groups on this machine.
-bool takes_signed_rows(int64_t groups);
 // The products of rows with `columns` columns of a signed panel, and what becomes of them, as
-// finish_bytes says; row_sums, of bytes as they are read, are needed where there is a factor.
+// finish_bytes says; row_sums, of bytes as they are taken, are needed where there is a factor.
 void byte_panel_finish(const ByteRowsOf& rows, const int8_t* panel, const ByteFinish& how,
                        const int32_t* row_sums, int64_t columns, void* y, int64_t y_stride,
                        BytesAhead ahead = {});

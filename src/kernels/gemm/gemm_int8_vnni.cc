@@ -287,7 +287,8 @@ void finish_by_matrix_tiles(const Panel& p, BytesAhead ahead) {
                 part = ((rows.count + parts - 1) / parts + step - 1) / step * step;
   for (int64_t i = 0; i < rows.count; i += part) {
     const int64_t some = std::min(part, rows.count - i);
-    byte_tiles_product(true, rows.data + i * rows.stride, rows.stride, some, rows.groups, p.panel,
+    byte_tiles_product(rows.is_signed ? SignedBytes::both : SignedBytes::panel,
+                       rows.data + i * rows.stride, rows.stride, some, rows.groups, p.panel,
                        p.start, sums, ahead.part(i / part, parts));
     finish_sums<vectors>(p, i, some, sums);
   }
@@ -318,7 +319,8 @@ void vnni_panel_finish(const ByteRowsOf& rows, const uint8_t* panel, const ByteF
                        BytesAhead ahead) {
   const Rounding rounding(how, columns);
   const Panel job{rows, panel, rounding, row_sums, y, y_stride};
-  const bool by_tiles = byte_tiles_apply(rows.count, rows.groups);
+  const bool by_tiles =
+      rows.is_signed ? byte_tiles_take(rows.groups) : byte_tiles_apply(rows.count, rows.groups);
   by_vectors(columns, [&]<int vectors>() {
     by_tiles ? finish_by_matrix_tiles<vectors>(job, ahead) : finish_panel<vectors>(job);
   });
