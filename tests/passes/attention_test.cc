@@ -385,6 +385,57 @@ std::vector<Form> forms_in_rows() {
   };
 }
 
+// Scores of positions in an image, to which something is added for rows, and something for columns.
+std::vector<Form> forms_in_parts() {
+  const auto nodes = [](const std::string& sums) {
+    return flat(
+        "  apart = Constant<value = int64[5] {-1, 2, 3, 2, 3}>()\n"
+        "  r = Reshape(s, apart)\n" +
+        sums + "  whole = Constant<value = int64[3] {-1, 6, 6}>()\n  m = Reshape(n, whole)\n");
+  };
+  const auto five = [](int64_t b, Shape high, Shape wide) {
+    return std::vector<Shape>{{b, 6, 4}, {b, 6, 4}, {b, 6, 4}, std::move(high), std::move(wide)};
+  };
+  const std::string inputs = "float[B, 6, 4] q, float[B, 6, 4] k, float[B, 6, 4] v, ",
+                    terms = "float[B, 2, 3, 2, 1] high, float[B, 2, 3, 1, 3] wide",
+                    sums = "  a = Add(r, high)\n  n = Add(a, wide)\n";
+  return {
+      {"RowsAndColumns",
+       inputs + terms,
+       nodes(sums),
+       {five(2, {2, 2, 3, 2, 1}, {2, 2, 3, 1, 3}), five(1, {1, 2, 3, 2, 1}, {1, 2, 3, 1, 3}),
+        five(0, {0, 2, 3, 2, 1}, {0, 2, 3, 1, 3})}},
+      {"OtherSides",
+       inputs + terms,
+       nodes("  a = Add(high, r)\n  n = Add(wide, a)\n"),
+       {five(2, {2, 2, 3, 2, 1}, {2, 2, 3, 1, 3})}},
+      {"AllOfOne",
+       inputs + "float[1, 2, 3, 2, 1] high, float[B, 2, 3, 2, 3] wide",
+       nodes(sums),
+       {five(2, {1, 2, 3, 2, 1}, {2, 2, 3, 2, 3})}},
+      {"NoElementForEachScore",
+       inputs + "float[1, 2, 1, 2, 1] high, float[1, 2, 1, 1, 3] wide",
+       nodes(sums),
+       {five(2, {1, 2, 1, 2, 1}, {1, 2, 1, 1, 3})},
+       0},
+      {"BatchesOfTheirOwn",
+       inputs + "float[C, 2, 3, 2, 1] high, float[C, 2, 3, 1, 3] wide",
+       nodes(sums),
+       {five(2, {2, 2, 3, 2, 1}, {2, 2, 3, 1, 3}), five(2, {1, 2, 3, 2, 1}, {1, 2, 3, 1, 3})},
+       0},
+      {"PartsThatAreReadTwice",
+       inputs + terms,
+       nodes("  a = Add(r, high)\n  b = Add(a, wide)\n  n = Mul(a, b)\n"),
+       {five(2, {2, 2, 3, 2, 1}, {2, 2, 3, 1, 3})},
+       0},
+      {"ASumThatIsReadTwice",
+       inputs + terms,
+       nodes("  a = Add(r, high)\n  n = Add(a, a)\n"),
+       {five(2, {2, 2, 3, 2, 1}, {2, 2, 3, 1, 3})},
+       0},
+  };
+}
+
 // Two heads of keys for six of queries.
 std::vector<Form> forms_in_groups() {
   const std::string start =
@@ -483,6 +534,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, AttentionOfSizes, testing::ValuesIn(forms_of_siz
                          name_of_form);
 INSTANTIATE_TEST_SUITE_P(Flat, AttentionOfSizes, testing::ValuesIn(flat_forms()), name_of_form);
 INSTANTIATE_TEST_SUITE_P(Groups, AttentionOfSizes, testing::ValuesIn(forms_in_groups()),
+                         name_of_form);
+INSTANTIATE_TEST_SUITE_P(Parts, AttentionOfSizes, testing::ValuesIn(forms_in_parts()),
                          name_of_form);
 INSTANTIATE_TEST_SUITE_P(Rows, AttentionOfSizes, testing::ValuesIn(forms_in_rows()), name_of_form);
 

@@ -1,6 +1,7 @@
 #include "passes/fusion/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -51,6 +52,7 @@ class Match {
       fused.inputs.push_back(operands_[i]);
     }
     if (left_out_) allow();
+    if (added_first_) add_first();
     for (const Mask& mask : masks_) {
       ir::set_input(fused, op.inner.empty() ? Attention::mask : Attention::second_mask, mask.value);
       op.inner.push_back(mask.inner);
@@ -95,7 +97,8 @@ class Match {
   bool scores() {
     std::string value = index_.node(softmax_).inputs[0];
     int uses = 1;  // of `value`
-    for (unsigned n = 0; n < 2 && takes_sum(value, (sides_ >> n) & 1); ++n) continue;
+    if (!takes_sum_of_parts(value))
+      for (unsigned n = 0; n < 2 && takes_sum(value, (sides_ >> n) & 1); ++n) continue;
     if (masks_.size() < 2) takes_where(value, uses);
     std::ranges::reverse(masks_);
     const ir::Node* node = index_.producer(value);
@@ -151,6 +154,50 @@ class Match {
     if (inner == 0) return false;
     masks_.push_back({added, inner});
     value = scores;
+    return true;
+  }
+
+  // A sum of two terms, each for a part of the dimensions that a Reshape makes of the scores: a
+  // position's row and column. Together they have an element for each score, and are added first.
+  bool takes_sum_of_parts(std::string& value) {
+    bool reshaped = false;
+    const ir::Node* second = masking(value, "Add", reshaped);
+    if (second == nullptr || !reshaped) return false;
+    for (const size_t side : {sides_ & 1, 1 - (sides_ & 1)}) {
+      const std::string& sum = second->inputs[side];
+      const ir::Node* first = index_.uses(sum) == 1 ? index_.producer(sum) : nullptr;
+      if (!is_op(first, "Add")) continue;
+      for (const size_t inner : {size_t{0}, size_t{1}}) {
+        const std::string& parts = first->inputs[inner];
+        const ir::Node* apart = index_.uses(parts) == 1 ? index_.producer(parts) : nullptr;
+        if (!is_op(apart, "Reshape")) continue;
+        const std::array terms = {first->inputs[1 - inner], second->inputs[1 - side]};
+        const std::string scores = apart->inputs[0];
+        const auto *all = index_.shape_of(scores), *back = index_.shape_of(value);
+        if (all == nullptr || back == nullptr || *all != *back || !fill(terms, parts)) continue;
+        added_first_ = {index_.producer_index(second->outputs[0]), terms};
+        parts_.push_back(index_.producer_index(sum));
+        parts_.push_back(index_.producer_index(parts));
+        masks_.push_back({value, 1});
+        value = scores;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether the sum of both has the shape of `whole`.
+  bool fill(const std::array<std::string, 2>& terms, const std::string& whole) const {
+    const auto *a = index_.shape_of(terms[0]), *b = index_.shape_of(terms[1]),
+               *all = index_.shape_of(whole);
+    if (a == nullptr || b == nullptr || all == nullptr || !index_.is_float32(terms[0]) ||
+        !index_.is_float32(terms[1]) || a->size() != all->size() || b->size() != all->size())
+      return false;
+    for (size_t i = 0; i < all->size(); ++i) {
+      const ir::Dim& dim = (*all)[i];
+      const bool both = ((*a)[i] == dim || (*a)[i] == 1) && ((*b)[i] == dim || (*b)[i] == 1);
+      if (!both || ((*a)[i] != dim && (*b)[i] != dim)) return false;
+    }
     return true;
   }
 
@@ -235,6 +282,13 @@ class Match {
     opposite.outputs = {index_.node(*left_out_).outputs[0] + "__allowed"};
     masks_[0].value = opposite.outputs[0];
     index_.change(*left_out_, std::move(opposite));
+  }
+
+  // The second sum becomes that of the terms; the Reshape behind it gives it the shape of scores.
+  void add_first() {
+    ir::Node sum = index_.node(added_first_->second_sum);
+    sum.inputs.assign(added_first_->terms.begin(), added_first_->terms.end());
+    index_.change(added_first_->second_sum, std::move(sum));
   }
 
   // The Cast of transposed keys, where it stands, becomes one of the keys as they are.
@@ -327,8 +381,13 @@ class Match {
   size_t rank_ = 0;
   size_t product_ = 0;  // of the weights and V
   std::string operands_[3];
-  std::vector<Mask> masks_;         // from the first on; booleans are true where the scores count
-  std::optional<float> masked_;     // the score where a boolean mask is false
+  std::vector<Mask> masks_;      // from the first on; booleans are true where the scores count
+  std::optional<float> masked_;  // the score where a boolean mask is false
+  struct AddedFirst {
+    size_t second_sum;
+    std::array<std::string, 2> terms;
+  };
+  std::optional<AddedFirst> added_first_;
   std::optional<size_t> left_out_;  // the Where whose mask is true where scores do not count
   std::optional<size_t> widened_;   // the Cast of keys that a Transpose has transposed
   std::vector<size_t> parts_;  // Transposes and factors of the operands, which others may read too
