@@ -192,36 +192,68 @@ HWY_INLINE void SumPixels(const Columns<size, 1, step, border, partial>& columns
   }
 }
 
-// One output pixel of any window, some channels.
-template <bool partial>
-HWY_INLINE void AnyPixel(const Line& l, const Piece& piece, int64_t column, int64_t c) {
+// `step` neighbouring output pixels of any window, a vector of channels or less.
+template <int step, bool partial>
+HWY_INLINE void AnyPixels(const Line& l, const Piece& piece, int64_t column, int64_t c) {
   const ConvGeometry& g = l.g;
   const Channels<partial> some(piece.last - c);
-  const int64_t left = column * g.stride[2] - g.pad[2];
-  TileVec sum = TileZero();
+  const int64_t channels = l.channels, width = g.in[2], stride = g.stride[2],
+                dilation = g.dilation[2], taps = g.kernel[2], distance = stride * channels;
+  const int64_t left = column * stride - g.pad[2];
+  TileVec sums[step];
+#pragma GCC unroll 8
+  for (int i = 0; i < step; ++i) sums[i] = TileZero();
   const float* weight = l.job.weights + c;
   for (int64_t d = 0; d < g.kernel[0]; ++d) {
-    for (int64_t h = 0; h < g.kernel[1]; ++h, weight += g.kernel[2] * l.channels) {
+    for (int64_t h = 0; h < g.kernel[1]; ++h) {
       const float* line = l.line(d, h);
-      if (line == nullptr) continue;
-      for (int64_t w = 0; w < g.kernel[2]; ++w) {
-        const int64_t x = left + w * g.dilation[2];
-        if (x < 0 || x >= g.in[2]) continue;
-        sum = TileMulAdd(some.load(weight + w * l.channels), some.load(line + x * l.channels + c),
-                         sum);
+      if (line == nullptr) {
+        weight += taps * channels;
+        continue;
+      }
+      line += c;
+      for (int64_t w = 0, x = left; w < taps; ++w, x += dilation, weight += channels) {
+        const TileVec v = some.load(weight);
+        if (x >= 0 && x + (step - 1) * stride < width) {
+          const float* from = line + x * channels;
+#pragma GCC unroll 8
+          for (int i = 0; i < step; ++i)
+            sums[i] = TileMulAdd(v, some.load(from + i * distance), sums[i]);
+          continue;
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < step; ++i) {
+          const int64_t at = x + i * stride;
+          if (at >= 0 && at < width)
+            sums[i] = TileMulAdd(v, some.load(line + at * channels), sums[i]);
+        }
       }
     }
   }
-  some.store(l.finish(sum, l.bias(some, c)),
-             piece.out + (column - piece.begin) * piece.out_distance + c - piece.first);
+  const TileVec bias = l.bias(some, c);
+  float* to = piece.out + (column - piece.begin) * piece.out_distance + c - piece.first;
+#pragma GCC unroll 8
+  for (int i = 0; i < step; ++i) some.store(l.finish(sums[i], bias), to + i * piece.out_distance);
 }
 
-void AnyPixels(const Line& l, const Piece& piece) {
-  for (int64_t column = piece.begin; column < piece.end; ++column) {
-    int64_t c = piece.first;
-    for (; c + tile_lanes <= piece.last; c += tile_lanes) AnyPixel<false>(l, piece, column, c);
-    if (c < piece.last) AnyPixel<true>(l, piece, column, c);
+// All pixels of a piece, a vector of channels or less: its weights stay near.
+template <bool partial>
+void AnyLine(const Line& l, const Piece& piece, int64_t c) {
+  constexpr int step = tile_lanes >= 8 ? depthwise_step : 2;
+  int64_t column = piece.begin;
+  if (piece.end - column >= step) {
+    for (;; column = std::min(column + step, piece.end - step)) {
+      AnyPixels<step, partial>(l, piece, column, c);
+      if (column + step == piece.end) return;
+    }
   }
+  for (; column < piece.end; ++column) AnyPixels<1, partial>(l, piece, column, c);
+}
+
+void AnyPiece(const Line& l, const Piece& piece) {
+  int64_t c = piece.first;
+  for (; c + tile_lanes <= piece.last; c += tile_lanes) AnyLine<false>(l, piece, c);
+  if (c < piece.last) AnyLine<true>(l, piece, c);
 }
 
 // The sums' way to the output. Where they are not scaled the bias is there before them, and what
@@ -410,7 +442,7 @@ Kernels KernelsFor(const ConvGeometry& g) {
     if (const Kernels kernels = KernelsOfSize<5>(g); kernels.one != nullptr) return kernels;
     if (const Kernels kernels = KernelsOfSize<7>(g); kernels.one != nullptr) return kernels;
   }
-  return {AnyPixels};
+  return {AnyPiece};
 }
 
 void StorePiece(const DepthwiseNhwcJob& job, int64_t line, const Piece& piece) {
