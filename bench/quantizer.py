@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Times Sardonyx, ONNX Runtime and OpenVINO side by side on what ONNX Runtime's quantiser makes of models of bench/zoo.
+
+Each model is quantised as a user would do it, with one set of inputs to calibrate with: `static` by quantize_static with
+nothing said (activations and weights in int8, a scale for each tensor), `static_uint8` as its documentation advises for
+x86-64 (activations in uint8), with scales for each channel of weights, `dynamic` by quantize_dynamic. Outputs of quantised
+models that round elsewhere differ by steps, which grow from layer to layer: the last column says by how much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import pathlib
+import sys
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import numpy as np
+import onnx
+from onnxruntime import quantization
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+import build_models
+import report
+import run
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- quantizer:begin -->", "<!-- quantizer:end -->"
+FORMS = ("static", "static_uint8", "dynamic")
+IMAGES = ("resnet50", "mobilenet_v2", "efficientnet_b0", "regnet_y", "squeezenet", "yolo")
+OTHERS = ("sentence", "conformer", "wav2vec")
+MODELS = tuple(f"{name}.{form}" for name in IMAGES + OTHERS for form in FORMS
+               if form != "dynamic" or name in OTHERS)  # it is for products, not for convolutions
+TOLERANCE = 2.0  # of the RMS: bytes that differ by a step, through all layers
+
+
+class Samples(quantization.CalibrationDataReader):
+    def __init__(self, inputs: dict[str, np.ndarray]) -> None:
+        self.left = iter([inputs])
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return next(self.left, None)
+
+
+def quantise(source: pathlib.Path, form: str, to: pathlib.Path) -> None:
+    if form == "dynamic":
+        quantization.quantize_dynamic(source, to)
+        return
+    how = {}
+    if form == "static_uint8":
+        how = {"activation_type": quantization.QuantType.QUInt8, "per_channel": True}
+    quantization.quantize_static(source, to, Samples(dict(np.load(source.with_suffix(".npz")))), **how)
+
+
+def make(name: str, folder: pathlib.Path) -> dict:
+    """Writes NAME.onnx and NAME.npz unless they are there; returns what is known of the model."""
+    file, (model, form) = folder / f"{name}.onnx", name.split(".")
+    known = build_models.build_all([model], folder)[model]
+    if not file.exists():
+        plain = folder / f"{model}.onnx"
+        prepared = folder / f"{model}.prepared.onnx"
+        quant_pre_process(plain, prepared, skip_symbolic_shape=True)
+        prepared.with_suffix(".npz").write_bytes(plain.with_suffix(".npz").read_bytes())
+        quantise(prepared, form, file)
+    file.with_suffix(".npz").write_bytes((folder / f"{model}.npz").read_bytes())
+    made = onnx.load(file, load_external_data=False)
+    opset = max((opset.version for opset in made.opset_import if not opset.domain), default=0)
+    return known | {"nodes": len(made.graph.node), "opset": opset, "weights_mb": file.stat().st_size / 1e6}
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench --quantizer", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default="all", help="names with commas between them, or all: " + ", ".join(MODELS))
+    run.add_options(parser, "models.md", "bench-quantizer", 0.6)
+    parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
+    parser.set_defaults(openvino=True)
+    options = parser.parse_args()
+    options.models = run.chosen(parser, options.models, list(MODELS))
+    return options
+
+
+def main() -> int:
+    options = parse_arguments()
+    logging.disable(logging.WARNING)  # the quantiser's advice
+    peak = run.probe(options.program)
+    options.models_folder.mkdir(parents=True, exist_ok=True)
+    known = {name: make(name, options.models_folder) for name in options.models}
+    rows = run.measure_all(known, peak, options)
+    made = report.provenance(peak, run.versions(options.program))
+    print(f"{report.summary(rows)}\n{made}")
+    if options.write_docs:
+        report.put_between(ROOT / "docs" / "models.md", BEGIN, END,
+                           f"Made by `{report.command_line('--quantizer')}`: {made}.\n\n{report.summary(rows)}\n\n{report.table(rows)}")
+    return run.finish(rows, options, lambda row: TOLERANCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
