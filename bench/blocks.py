@@ -263,8 +263,8 @@ def cross_covariance(g: Graph) -> str:
 def rotary(g: Graph) -> str:
     x, half, last = g.floats(1, 32, 128, 64), g.ints(32), g.ints(3)
     front, back = g.op("Slice", x, g.ints(0), half, last), g.op("Slice", x, half, g.ints(64), last)
-    turned = g.op("Concat", g.op("Neg", back), front, axis=3)
-    return g.op("Add", g.op("Mul", x, g.weight(1, 1, 128, 64)), g.op("Mul", turned, g.weight(1, 1, 128, 64)))
+    rotated = g.op("Concat", g.op("Neg", back), front, axis=3)
+    return g.op("Add", g.op("Mul", x, g.weight(1, 1, 128, 64)), g.op("Mul", rotated, g.weight(1, 1, 128, 64)))
 
 
 @block
