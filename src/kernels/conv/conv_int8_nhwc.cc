@@ -103,8 +103,8 @@ void copy_windows(const ByteRows& rows, const ConvInt8& job, int64_t first, int6
 void sum_rows(const ByteRowsOf& rows, int64_t terms, int32_t* sums) {
   const uint8_t* row = rows.data;
   const auto mask = static_cast<uint8_t>(rows.is_signed ? 0x80 : 0);
-  const bool raised = rows.is_signed && signed_rows(rows.groups) == SignedRows::raised;
-  const int64_t too_much = rows.is_signed && !raised ? 128 * terms : 0;
+  const bool as_they_are = rows.is_signed && signed_rows(rows.groups) == SignedRows::as_they_are;
+  const int64_t too_much = as_they_are ? 128 * terms : 0;
   for (int64_t i = 0; i < rows.count; ++i, row += rows.stride) {
     uint32_t sum = 0;
     for (int64_t k = 0; k < terms; ++k) sum += static_cast<uint8_t>(row[k] ^ mask);

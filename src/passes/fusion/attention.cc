@@ -163,7 +163,7 @@ class Match {
     bool reshaped = false;
     const ir::Node* second = masking(value, "Add", reshaped);
     if (second == nullptr || !reshaped) return false;
-    for (const size_t side : {sides_ & 1, 1 - (sides_ & 1)}) {
+    for (const size_t side : {size_t{0}, size_t{1}}) {
       const std::string& sum = second->inputs[side];
       const ir::Node* first = index_.uses(sum) == 1 ? index_.producer(sum) : nullptr;
       if (!is_op(first, "Add")) continue;
@@ -387,9 +387,9 @@ class Match {
     size_t second_sum;
     std::array<std::string, 2> terms;
   };
-  std::optional<AddedFirst> added_first_;
-  std::optional<size_t> left_out_;  // the Where whose mask is true where scores do not count
-  std::optional<size_t> widened_;   // the Cast of keys that a Transpose has transposed
+  std::optional<AddedFirst> added_first_;  // what a mask is the sum of
+  std::optional<size_t> left_out_;         // the Where whose mask is true where scores do not count
+  std::optional<size_t> widened_;          // the Cast of keys that a Transpose has transposed
   std::vector<size_t> parts_;  // Transposes and factors of the operands, which others may read too
   double scale_ = 1;
   bool keys_swapped_ = false;  // K has its length first
