@@ -7,9 +7,7 @@ with positions, gates, normalisations as exporters spell them, what stands aroun
 
 from __future__ import annotations
 
-import argparse
 import pathlib
-import statistics
 import sys
 from collections.abc import Callable
 
@@ -403,44 +401,13 @@ def prepare(name: str, folder: pathlib.Path) -> dict:
     return {"gflop": 0, "weights_mb": 0, "nodes": len(model.graph.node), "outputs": 1, "opset": 20}
 
 
-def table(rows: list[dict]) -> str:
-    """The slowest beside ONNX Runtime first."""
-    lines = ["| block | threads | ms | ORT ms | ratio |", "|---|---|---|---|---|"]
-    for row in sorted(rows, key=lambda row: row.get("ratio", 0)):
-        lines.append(f"| {row['model']} | {row['threads']} | " + (
-            f"failed: {row['error']} | | |" if "error" in row else
-            f"{row['sardonyx_ms']:.3g} | {row['onnxruntime_ms']:.3g} | {row['ratio']:.2f} |"))
-    return "\n".join(lines)
-
-
-def summary(rows: list[dict]) -> str:
-    ratios = [row["ratio"] for row in rows if "ratio" in row]
-    slower = sum(ratio < 0.95 for ratio in ratios)
-    return f"{len(ratios)} rows: geometric mean {statistics.geometric_mean(ratios):.2f}, {slower} below 0.95, least {min(ratios):.2f}."
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./dev bench --blocks", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default="all", help="names with commas between them, or all: " + ", ".join(BLOCKS))
-    run.add_options(parser, "models.md", "bench-blocks", 0.3)
-    options = parser.parse_args()
-    options.models = run.chosen(parser, options.models, list(BLOCKS))
-    return options
-
-
 def main() -> int:
-    options = parse_arguments()
-    peak = run.probe(options.program)
-    options.models_folder.mkdir(parents=True, exist_ok=True)
-    known = {name: prepare(name, options.models_folder) for name in options.models}
-    rows = run.measure_all(known, peak, options)
-    text = f"{summary(rows)}\n\n{table(rows)}"
+    options = run.parse_models("--blocks", __doc__, list(BLOCKS), "bench-blocks", 0.3, openvino=False)
+    rows, made = run.measure_models(options, prepare)
+    text = report.slowest_first(rows, "block")
     print(text)
     if options.write_docs:
-        report.put_between(ROOT / "docs" / "models.md", BEGIN, END,
-                           f"Made by `{report.command_line('--blocks')}`: "
-                           f"{report.provenance(peak, run.versions(options.program))}.\n\n{text}")
+        report.put_between(ROOT / "docs" / "models.md", BEGIN, END, f"Made by `{report.command_line('--blocks')}`: {made}.\n\n{text}")
     return run.finish(rows, options, lambda row: values.TOLERANCE)
 
 

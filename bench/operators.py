@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import pathlib
-import statistics
 import sys
 
 import numpy as np
@@ -381,22 +380,6 @@ def prepare(name: str, folder: pathlib.Path) -> dict:
     return {"gflop": 0, "weights_mb": 0, "nodes": 1, "outputs": case.outputs, "opset": case.opset}
 
 
-def table(rows: list[dict]) -> str:
-    """The slowest beside ONNX Runtime first."""
-    lines = ["| case | threads | µs | ORT µs | ratio |", "|---|---|---|---|---|"]
-    for row in sorted(rows, key=lambda row: row.get("ratio", 0)):
-        lines.append(f"| {row['model']} | {row['threads']} | " + (
-            f"failed: {row['error']} | | |" if "error" in row else
-            f"{1e3 * row['sardonyx_ms']:.3g} | {1e3 * row['onnxruntime_ms']:.3g} | {row['ratio']:.2f} |"))
-    return "\n".join(lines)
-
-
-def summary(rows: list[dict]) -> str:
-    ratios = [row["ratio"] for row in rows if "ratio" in row]
-    slower = sum(ratio < 0.95 for ratio in ratios)
-    return f"{len(ratios)} cases: geometric mean {statistics.geometric_mean(ratios):.2f}, {slower} below 0.95, least {min(ratios):.2f}."
-
-
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench --operators", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -418,7 +401,7 @@ def main() -> int:
         known = prepare(name, options.models_folder)
         for threads in options.threads:
             rows.append(run.measure(name, known, threads, peak, options))
-    text = f"{summary(rows)}\n\n{table(rows)}"
+    text = report.slowest_first(rows, "case", "µs", 1e3)
     print(text)
     if options.write_docs:
         report.put_between(ROOT / "docs" / "single_operators.md", BEGIN, END,

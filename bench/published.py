@@ -8,7 +8,6 @@ given seeded inputs of a usual size. Nothing of a package is run. Engines take t
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import pathlib
 import subprocess
@@ -136,7 +135,7 @@ def fetch(name: str, folder: pathlib.Path) -> dict:
     np.savez(file.with_suffix(".npz"), **inputs_of(model, published))
     weights = sum(len(tensor.SerializeToString()) for tensor in model.graph.initializer)
     return {"gflop": 0, "weights_mb": weights / 1e6, "nodes": len(model.graph.node), "outputs": len(model.graph.output),
-            "opset": max((opset.version for opset in model.opset_import if not opset.domain), default=0)}
+            "opset": run.opset_of(model)}
 
 def table(rows: list[dict]) -> str:
     columns = report.columns_for(rows)
@@ -148,24 +147,9 @@ def table(rows: list[dict]) -> str:
         lines.append("| " + " | ".join(first + found + [""] * (len(columns) - len(found))) + " |")
     return "\n".join(lines)
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./dev bench --published", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default="all", help="names with commas between them, or all: " + ", ".join(MODELS))
-    run.add_options(parser, "models.md", "bench-published", 0.6)
-    parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
-    parser.set_defaults(openvino=True)
-    options = parser.parse_args()
-    options.models = run.chosen(parser, options.models, list(MODELS))
-    return options
-
 def main() -> int:
-    options = parse_arguments()
-    peak = run.probe(options.program)
-    options.models_folder.mkdir(parents=True, exist_ok=True)
-    known = {name: fetch(name, options.models_folder) for name in options.models}
-    rows = run.measure_all(known, peak, options)
-    made = report.provenance(peak, run.versions(options.program))
+    options = run.parse_models("--published", __doc__, list(MODELS), "bench-published", 0.6, openvino=True)
+    rows, made = run.measure_models(options, fetch)
     print(f"{report.summary(rows)}\n{made}")
     if options.write_docs:
         report.put_between(ROOT / "docs" / "models.md", BEGIN, END,

@@ -9,7 +9,6 @@ models that round elsewhere differ by steps, which grow from layer to layer: the
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import pathlib
@@ -45,10 +44,6 @@ class Samples(quantization.CalibrationDataReader):
         return next(self.left, None)
 
 
-def opset_of(model: onnx.ModelProto) -> int:
-    return max((opset.version for opset in model.opset_import if not opset.domain), default=0)
-
-
 def quantise(source: pathlib.Path, form: str, to: pathlib.Path) -> None:
     if form == "dynamic":
         quantization.quantize_dynamic(source, to)
@@ -56,7 +51,7 @@ def quantise(source: pathlib.Path, form: str, to: pathlib.Path) -> None:
     how = {}
     if form == "static_uint8":
         # Scales for each channel came with opset 13.
-        how = {"activation_type": quantization.QuantType.QUInt8, "per_channel": opset_of(onnx.load(source, load_external_data=False)) >= 13}
+        how = {"activation_type": quantization.QuantType.QUInt8, "per_channel": run.opset_of(onnx.load(source, load_external_data=False)) >= 13}
     quantization.quantize_static(source, to, Samples(dict(np.load(source.with_suffix(".npz")))), **how)
 
 
@@ -72,29 +67,13 @@ def make(name: str, folder: pathlib.Path) -> dict:
         quantise(prepared, form, file)
     file.with_suffix(".npz").write_bytes((folder / f"{model}.npz").read_bytes())
     made = onnx.load(file, load_external_data=False)
-    return known | {"nodes": len(made.graph.node), "opset": opset_of(made), "weights_mb": file.stat().st_size / 1e6}
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="./dev bench --quantizer", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default="all", help="names with commas between them, or all: " + ", ".join(MODELS))
-    run.add_options(parser, "models.md", "bench-quantizer", 0.6)
-    parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
-    parser.set_defaults(openvino=True)
-    options = parser.parse_args()
-    options.models = run.chosen(parser, options.models, list(MODELS))
-    return options
+    return known | {"nodes": len(made.graph.node), "opset": run.opset_of(made), "weights_mb": file.stat().st_size / 1e6}
 
 
 def main() -> int:
-    options = parse_arguments()
+    options = run.parse_models("--quantizer", __doc__, list(MODELS), "bench-quantizer", 0.6, openvino=True)
     logging.disable(logging.WARNING)  # the quantiser's advice
-    peak = run.probe(options.program)
-    options.models_folder.mkdir(parents=True, exist_ok=True)
-    known = {name: make(name, options.models_folder) for name in options.models}
-    rows = run.measure_all(known, peak, options)
-    made = report.provenance(peak, run.versions(options.program))
+    rows, made = run.measure_models(options, make)
     print(f"{report.summary(rows)}\n{made}")
     if options.write_docs:
         report.put_between(ROOT / "docs" / "models.md", BEGIN, END,

@@ -129,6 +129,19 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def slowest_first(rows: list[dict], what: str, unit: str = "ms", per_ms: float = 1) -> str:
+    """A summary beside ONNX Runtime, and a table that begins with the slowest beside it."""
+    ratios = [row["ratio"] for row in rows if "ratio" in row]
+    slower = sum(ratio < 0.95 for ratio in ratios)
+    lines = [f"{len(ratios)} rows: geometric mean {statistics.geometric_mean(ratios):.2f}, {slower} below 0.95, least {min(ratios):.2f}.", "",
+             f"| {what} | threads | {unit} | ORT {unit} | ratio |", "|---|---|---|---|---|"]
+    for row in sorted(rows, key=lambda row: row.get("ratio", 0)):
+        lines.append(f"| {row['model']} | {row['threads']} | " + (
+            f"failed: {row['error']} | | |" if "error" in row else
+            f"{per_ms * row['sardonyx_ms']:.3g} | {per_ms * row['onnxruntime_ms']:.3g} | {row['ratio']:.2f} |"))
+    return "\n".join(lines)
+
+
 def draw(rows: list[dict], file: pathlib.Path) -> None:
     import matplotlib
 

@@ -307,6 +307,33 @@ def chosen(parser: argparse.ArgumentParser, wanted: str, names: list[str]) -> li
     return found
 
 
+def opset_of(model) -> int:
+    """Of the standard's operators in a ModelProto."""
+    return max((opset.version for opset in model.opset_import if not opset.domain), default=0)
+
+
+def parse_models(option: str, description: str, names: list[str], folder: str, seconds: float, openvino: bool) -> argparse.Namespace:
+    """Of a benchmark of models that it makes itself, whose table goes into docs/models.md."""
+    parser = argparse.ArgumentParser(prog=f"./dev bench {option}", description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default="all", help="names with commas between them, or all: " + ", ".join(names))
+    add_options(parser, "models.md", folder, seconds)
+    if openvino:
+        parser.add_argument("--no-openvino", dest="openvino", action="store_false", help="leave OpenVINO out")
+        parser.set_defaults(openvino=True)
+    options = parser.parse_args()
+    options.models = chosen(parser, options.models, names)
+    return options
+
+
+def measure_models(options: argparse.Namespace, make: Callable[[str, pathlib.Path], dict]) -> tuple[list[dict], str]:
+    """The rows of models that make(name, folder) writes, and what made them."""
+    peak = probe(options.program)
+    options.models_folder.mkdir(parents=True, exist_ok=True)
+    known = {name: make(name, options.models_folder) for name in options.models}
+    return measure_all(known, peak, options), report.provenance(peak, versions(options.program))
+
+
 def finish(rows: list[dict], options: argparse.Namespace, tolerance: Callable[[dict], float]) -> int:
     """Saves the rows and names those that failed or whose outputs are too far apart: the exit code."""
     if options.json:
