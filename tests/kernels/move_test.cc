@@ -1,5 +1,6 @@
 // Data movement against index arithmetic done element by element.
 #include <algorithm>
+#include <complex>
 #include <functional>
 #include <numeric>
 
@@ -462,6 +463,95 @@ TEST(Scatter, ElementsWithEveryReduction) {
   EXPECT_EQ(run(ScatterReduction::mul), (V{-4, 70, 3}));
   EXPECT_EQ(run(ScatterReduction::max), (V{1, 7, 3}));
   EXPECT_EQ(run(ScatterReduction::min), (V{-4, 2, 3}));
+}
+
+template <class T>
+void expect_scattered_along_every_axis(ElementType type, bool rows_of_one_index) {
+  const std::pair<Shape, Shape> cases[] = {{{300}, {40}},
+                                           {{7, 33}, {5, 21}},
+                                           {{40, 1, 50, 3}, {33, 1, 50, 3}},
+                                           {{70, 2000}, {70, 2000}},
+                                           {{200, 90}, {200, 90}}};
+  const ScatterReduction reductions[] = {ScatterReduction::none, ScatterReduction::add,
+                                         ScatterReduction::mul, ScatterReduction::max,
+                                         ScatterReduction::min};
+  for (const auto& [shape, index_shape] : cases) {
+    const auto data = elements<T>(count(shape));
+    const auto updates = elements<T>(count(index_shape));
+    const int64_t many = count(index_shape), last = index_shape.back();
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      std::vector<int64_t> indices(static_cast<size_t>(many));
+      const int64_t dim = shape[axis];
+      for (int64_t i = 0; i < many; ++i)
+        indices[static_cast<size_t>(i)] = (rows_of_one_index ? i / last : i) * 7 % (2 * dim) - dim;
+      for (const ScatterReduction reduction : reductions) {
+        auto want = data, y = data;
+        scatter_elements(type, reduction, shape, static_cast<int64_t>(axis), index_shape,
+                         Indices(indices.data(), many), updates.data(), y.data(), two_threads());
+        for (int64_t i = 0; i < many; ++i) {
+          Shape at = index_of(index_shape, i);
+          at[axis] = (indices[static_cast<size_t>(i)] + dim) % dim;
+          T& old = want[static_cast<size_t>(offset_of(shape, at))];
+          const T update = updates[static_cast<size_t>(i)];
+          switch (reduction) {
+            case ScatterReduction::add: old = static_cast<T>(old + update); break;
+            case ScatterReduction::mul: old = static_cast<T>(old * update); break;
+            case ScatterReduction::max: old = std::max(old, update); break;
+            case ScatterReduction::min: old = std::min(old, update); break;
+            default: old = update;
+          }
+        }
+        ASSERT_EQ(y, want) << "axis " << axis << ", reduction " << static_cast<int>(reduction);
+      }
+    }
+  }
+}
+
+// Runs along every axis, shared between threads; with the indices of an Expand, too.
+TEST(Scatter, ElementsAlongEveryAxis) {
+  for (const bool rows_of_one_index : {false, true}) {
+    expect_scattered_along_every_axis<float>(ElementType::float32, rows_of_one_index);
+    expect_scattered_along_every_axis<uint8_t>(ElementType::uint8, rows_of_one_index);
+    expect_scattered_along_every_axis<uint32_t>(ElementType::uint32, rows_of_one_index);
+  }
+}
+
+// Long runs go to the loops of the element-wise operators, short ones do not.
+TEST(Scatter, LongRunsOfEveryKind) {
+  const std::vector<int64_t> rows{2, 0, 2, -3};
+  for (const int64_t inner : {int64_t{3}, int64_t{100}, int64_t{3000}}) {
+    const auto many = static_cast<size_t>(3 * inner), more = static_cast<size_t>(4 * inner);
+    const auto run = [&](ElementType type, ScatterReduction reduction, auto y, auto updates) {
+      y.resize(many, y[0]);
+      updates.resize(more, updates[0]);
+      scatter_nd(type, reduction, Shape{3, inner}, Shape{4, 1}, Indices(rows.data(), 4),
+                 updates.data(), y.data(), two_threads());
+      const auto row = [&](int64_t r) {
+        const auto from = y.begin() + r * inner;
+        EXPECT_EQ(std::count(from, from + inner, *from), inner);
+        return *from;
+      };
+      return std::vector{row(0), row(1), row(2)};
+    };
+    using enum ScatterReduction;
+    using Halves = std::vector<uint16_t>;
+    EXPECT_EQ(run(ElementType::float16, add, Halves{0x3c00}, Halves{0x4000}),  // 1 and 2
+              (Halves{0x4500, 0x3c00, 0x4500}));
+    EXPECT_EQ(run(ElementType::bfloat16, mul, Halves{0x3f80}, Halves{0x4000}),
+              (Halves{0x4080, 0x3f80, 0x4080}));
+    using Bytes = std::vector<uint8_t>;
+    EXPECT_EQ(run(ElementType::boolean, add, Bytes{0}, Bytes{1}), (Bytes{1, 0, 1}));
+    EXPECT_EQ(run(ElementType::boolean, mul, Bytes{1}, Bytes{0}), (Bytes{0, 1, 0}));
+    EXPECT_EQ(run(ElementType::boolean, max, Bytes{0}, Bytes{1}), (Bytes{1, 0, 1}));
+    EXPECT_EQ(run(ElementType::boolean, min, Bytes{1}, Bytes{0}), (Bytes{0, 1, 0}));
+    using Complex = std::vector<std::complex<float>>;
+    EXPECT_EQ(run(ElementType::complex64, mul, Complex{{1, 1}}, Complex{{0, 1}}),
+              (Complex{{-1, -1}, {1, 1}, {-1, -1}}));
+    using Doubles = std::vector<double>;
+    EXPECT_EQ(run(ElementType::float64, min, Doubles{1}, Doubles{-2}), (Doubles{-2, 1, -2}));
+    using Longs = std::vector<int64_t>;
+    EXPECT_EQ(run(ElementType::int64, max, Longs{-5}, Longs{1}), (Longs{1, -5, 1}));
+  }
 }
 
 TEST(Scatter, NdAndOtherTypes) {

@@ -181,31 +181,41 @@ void repeat(float* x, int64_t n, int64_t stride) {
   if (stride == 0) std::fill_n(x + 1, n - 1, x[0]);
 }
 
+// One row of halves, computed in floats: by `fast` where there is one, which knows its sides, else
+// by `plain`.
+void half_row(ElementType type, BinaryTile fast, PlainRow plain, bool boolean_output, const void* a,
+              const void* b, void* y, int64_t n, int64_t sa, int64_t sb) {
+  alignas(64) float x0[tile], x1[tile], out[tile];
+  for (int64_t i = 0; i < n; i += tile) {
+    const int64_t some = std::min(tile, n - i);
+    load_side(type, a, i * sa, some, sa, x0);
+    load_side(type, b, i * sb, some, sb, x1);
+    if (fast != nullptr) {
+      fast(x0, x1, out, some);
+    } else {
+      repeat(x0, some, sa);
+      repeat(x1, some, sb);
+      plain(x0, x1, boolean_output ? static_cast<uint8_t*>(y) + i : static_cast<void*>(out), some,
+            1, 1);
+      if (boolean_output) continue;
+    }
+    to_float16(type, out, static_cast<uint16_t*>(y) + i, some);
+  }
+}
+
 void run_half(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void* a,
               const void* b, void* y, ThreadPool& pool) {
   const int64_t sa = row_stride(plan, 0);
   const int64_t sb = row_stride(plan, 1);
   const PlainRow plain = plain_binary<float>(op);
   const bool boolean_output = gives_boolean(op);
+  const int64_t width = boolean_output ? 1 : 2;
   const Sides sides = sa == 0 ? Sides::scalar_a : sb == 0 ? Sides::scalar_b : Sides::both;
   const BinaryTile fast = boolean_output || (sa == 0 && sb == 0) ? nullptr : binary_tile(op, sides);
   walk_all(plan, pool, [&](const int64_t* at, int64_t to, int64_t n) {
-    alignas(64) float x0[tile], x1[tile], out[tile];
-    for (int64_t i = 0; i < n; i += tile) {
-      const int64_t some = std::min(tile, n - i);
-      load_side(type, a, at[0] + i * sa, some, sa, x0);
-      load_side(type, b, at[1] + i * sb, some, sb, x1);
-      if (fast != nullptr) {
-        fast(x0, x1, out, some);
-      } else {
-        repeat(x0, some, sa);
-        repeat(x1, some, sb);
-        plain(x0, x1, boolean_output ? static_cast<uint8_t*>(y) + to + i : static_cast<void*>(out),
-              some, 1, 1);
-        if (boolean_output) continue;
-      }
-      to_float16(type, out, static_cast<uint16_t*>(y) + to + i, some);
-    }
+    half_row(type, fast, plain, boolean_output, static_cast<const uint16_t*>(a) + at[0],
+             static_cast<const uint16_t*>(b) + at[1], static_cast<char*>(y) + to * width, n, sa,
+             sb);
   });
 }
 
@@ -258,6 +268,20 @@ void binary(BinaryOp op, ElementType type, const BroadcastPlan& plan, const void
   }
   if (is_half(type)) return run_half(op, type, plan, a, b, y, pool);
   run_plain(op, type, plan, a, b, y, pool);
+}
+
+BinaryRow::BinaryRow(BinaryOp op, ElementType type)
+    : type_(type), gives_boolean_(kernels::gives_boolean(op)) {
+  if (!supports(op, type)) refuse(type);
+  const bool floats = type == ElementType::float32 || is_half(type);
+  plain_ = is_half(type) ? plain_binary<float>(op) : plain_row_of(op, type);
+  if (floats && !gives_boolean_) floats_ = binary_tile(op, Sides::both);
+}
+
+void BinaryRow::operator()(const void* a, const void* b, void* y, int64_t n) const {
+  if (is_half(type_)) return half_row(type_, floats_, plain_, gives_boolean_, a, b, y, n, 1, 1);
+  if (floats_ == nullptr) return plain_(a, b, y, n, 1, 1);
+  floats_(static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(y), n);
 }
 
 void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& plan, const void* a,

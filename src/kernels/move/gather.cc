@@ -206,7 +206,8 @@ void for_rows(int64_t rows, int64_t inner, ThreadPool& pool, Body&& body) {
 template <class T>
 void gather_along(const AxisWalk& walk, const T* x, const Indices& indices, T* y, int64_t begin,
                   int64_t end) {
-  visit_places(walk, indices, begin, end, [=](int64_t from, int64_t i) { y[i] = x[from]; });
+  visit_places(walk, indices, begin, end,
+               [=](int64_t from, int64_t i, int64_t n) { std::copy_n(x + from, n, y + i); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "kernels/move/gather.h"
@@ -37,6 +38,15 @@ struct AxisWalk {
 AxisWalk walk_axis(std::span<const int64_t> shape, int64_t axis,
                    std::span<const int64_t> index_shape);
 
+// Indices that name one element again and again, as those of an Expand do, from so many on.
+constexpr int64_t min_equal_indices = 8;
+
+template <class Index>
+bool all_equal(const Index* indices, int64_t n) {
+  return indices[0] == indices[n - 1] &&
+         std::memcmp(indices, indices + 1, static_cast<size_t>(n - 1) * sizeof(Index)) == 0;
+}
+
 template <class Index, class Visit>
 void visit_places(const AxisWalk& walk, const Index* indices, int64_t begin, int64_t end,
                   const Visit& visit) {
@@ -52,10 +62,13 @@ void visit_places(const AxisWalk& walk, const Index* indices, int64_t begin, int
   for (int64_t i = begin;;) {
     const int64_t stop = std::min(end, i + walk.dims[last] - index[last]);
     if (along == 1 && step == 0) {
-      for (; i < stop; ++i) visit(offset + wrapped(indices[i], dim, i), i);
+      for (; i < stop; ++i) visit(offset + wrapped(indices[i], dim, i), i, int64_t{1});
+    } else if (step == 1 && stop - i >= min_equal_indices && all_equal(indices + i, stop - i)) {
+      visit(offset + wrapped(indices[i], dim, i) * along, i, stop - i);
+      i = stop;
     } else {
       for (int64_t at = offset; i < stop; ++i, at += step)
-        visit(at + wrapped(indices[i], dim, i) * along, i);
+        visit(at + wrapped(indices[i], dim, i) * along, i, int64_t{1});
     }
     if (i == end) return;
     offset -= index[last] * step;
@@ -69,7 +82,7 @@ void visit_places(const AxisWalk& walk, const Index* indices, int64_t begin, int
   }
 }
 
-// visit(element of the data, i) for indices [begin, end).
+// visit(element of the data, i, n) for indices [begin, end), n of them at a time.
 template <class Visit>
 void visit_places(const AxisWalk& walk, const Indices& indices, int64_t begin, int64_t end,
                   const Visit& visit) {

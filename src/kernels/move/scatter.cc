@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "kernels/convert/low_precision.h"
+#include "kernels/elementwise/binary.h"
 #include "kernels/elementwise/walk.h"
 #include "kernels/move/by_cell.h"
 #include "kernels/move/gather.h"
@@ -111,20 +112,19 @@ ApplyRun apply_run_of(ElementType type, ScatterReduction reduction) {
   }
 }
 
-template <class Visit>
-void visit_elements(const AxisWalk& walk, const Indices& indices, Visit&& visit) {
-  visit_places(walk, indices, 0, walk.count,
-               [&](int64_t to, int64_t from) { visit(to, from, int64_t{1}); });
-}
-
-// Elements [begin, end) of each run.
-template <class Visit>
-void visit_tuples(const TupleWalk& walk, const Indices& indices, int64_t begin, int64_t end,
-                  Visit&& visit) {
-  for (int64_t i = 0; i < walk.tuples; ++i) {
-    visit(walk.offset(indices, i) + begin, i * walk.inner + begin, end - begin);
+// The same as an element-wise operator. Booleans are ordered false, true.
+BinaryOp operator_of(ElementType type, ScatterReduction reduction) {
+  const bool boolean = type == ElementType::boolean;
+  switch (reduction) {
+    case ScatterReduction::mul: return boolean ? BinaryOp::logical_and : BinaryOp::mul;
+    case ScatterReduction::max: return boolean ? BinaryOp::logical_or : BinaryOp::max;
+    case ScatterReduction::min: return boolean ? BinaryOp::logical_and : BinaryOp::min;
+    default: return boolean ? BinaryOp::logical_or : BinaryOp::add;
   }
 }
+
+// Runs from this length on go to the vectors of the element-wise operators.
+constexpr int64_t min_vector_run = 16;
 
 // `visit_all` calls what it is given for each run of updates.
 template <class VisitAll>
@@ -141,17 +141,56 @@ void scatter(ElementType type, ScatterReduction reduction, const void* updates, 
   }
   auto* to_bytes = static_cast<std::byte*>(y);
   const auto* from_bytes = static_cast<const std::byte*>(updates);
-  if (type == ElementType::float32) {  // without a call for each run
+  const int64_t width = bit_width(type) / 8;
+  const ApplyRun short_run = apply_run_of(type, reduction);
+  if (type == ElementType::complex64 || type == ElementType::complex128) {
+    return visit_all([&](int64_t to, int64_t from, int64_t n) {
+      short_run(to_bytes + to * width, from_bytes + from * width, n);
+    });
+  }
+  const BinaryRow long_run(operator_of(type, reduction), type);
+  if (type == ElementType::float32) {  // without a call for each short run
     return by_reduction(reduction, [&](auto r) {
       visit_all([&](int64_t to, int64_t from, int64_t n) {
-        apply_run<decltype(r)::value, float>(to_bytes + to * 4, from_bytes + from * 4, n);
+        void* old = to_bytes + to * 4;
+        const void* update = from_bytes + from * 4;
+        if (n >= min_vector_run)
+          long_run(old, update, old, n);
+        else
+          apply_run<decltype(r)::value, float>(old, update, n);
       });
     });
   }
-  const ApplyRun apply = apply_run_of(type, reduction);
-  const int64_t width = bit_width(type) / 8;
   visit_all([&](int64_t to, int64_t from, int64_t n) {
-    apply(to_bytes + to * width, from_bytes + from * width, n);
+    void* old = to_bytes + to * width;
+    const void* update = from_bytes + from * width;
+    if (n >= min_vector_run)
+      long_run(old, update, old, n);
+    else
+      short_run(old, update, n);
+  });
+}
+
+// Updates in pieces of `length` that lie `columns` apart.
+struct Pieces {
+  int64_t begin = 0, length = 0, count = 1, columns = 0;
+};
+
+// Shares the updates so that each thread sees all of its own elements' in their order.
+template <class Body>
+void share_updates(const AxisWalk& walk, ThreadPool& pool, const Body& body) {
+  const int64_t outer = walk.dims[0], columns = outer == 0 ? 0 : walk.count / outer;
+  if (walk.count <= element_grain) return body(Pieces{0, walk.count});
+  if (walk.strides[0] != 0) {  // the axis is further in
+    const int64_t grain = (element_grain + columns - 1) / columns;
+    return pool.parallel_for(outer, grain, [&](int64_t begin, int64_t end, int) {
+      body(Pieces{begin * columns, (end - begin) * columns});
+    });
+  }
+  const int64_t grain = std::max(min_run, (element_grain + outer - 1) / outer);
+  if (columns <= grain) return body(Pieces{0, walk.count});
+  pool.parallel_for(columns, grain, [&](int64_t begin, int64_t end, int) {
+    body(Pieces{begin, end - begin, outer, columns});
   });
 }
 
@@ -159,10 +198,17 @@ void scatter(ElementType type, ScatterReduction reduction, const void* updates, 
 
 void scatter_elements(ElementType type, ScatterReduction reduction, std::span<const int64_t> shape,
                       int64_t axis, std::span<const int64_t> index_shape, const Indices& indices,
-                      const void* updates, void* y, ThreadPool&) {
+                      const void* updates, void* y, ThreadPool& pool) {
   const AxisWalk walk = walk_axis(shape, axis, index_shape);
   check_index_count(indices, walk.count);
-  scatter(type, reduction, updates, y, [&](auto&& visit) { visit_elements(walk, indices, visit); });
+  share_updates(walk, pool, [&](const Pieces& pieces) {
+    scatter(type, reduction, updates, y, [&](auto&& visit) {
+      for (int64_t i = 0; i < pieces.count; ++i) {
+        const int64_t begin = pieces.begin + i * pieces.columns;
+        visit_places(walk, indices, begin, begin + pieces.length, visit);
+      }
+    });
+  });
 }
 
 void scatter_nd(ElementType type, ScatterReduction reduction, std::span<const int64_t> shape,
@@ -174,8 +220,10 @@ void scatter_nd(ElementType type, ScatterReduction reduction, std::span<const in
   const int64_t grain =
       std::max<int64_t>(min_run, element_grain / std::max<int64_t>(1, walk.tuples));
   const auto some = [&](int64_t begin, int64_t end) {
-    scatter(type, reduction, updates, y,
-            [&](auto&& visit) { visit_tuples(walk, indices, begin, end, visit); });
+    scatter(type, reduction, updates, y, [&](auto&& visit) {
+      for (int64_t i = 0; i < walk.tuples; ++i)
+        visit(walk.offset(indices, i) + begin, i * walk.inner + begin, end - begin);
+    });
   };
   if (walk.inner <= grain) return some(0, walk.inner);
   pool.parallel_for(walk.inner, grain, [&](int64_t begin, int64_t end, int) { some(begin, end); });
