@@ -576,6 +576,12 @@ TEST(Scatter, NdAndOtherTypes) {
                Error);
 }
 
+// Shapes without elements can name any number of index tuples.
+TEST(Scatter, NothingManyTimes) {
+  scatter_nd(ElementType::float32, ScatterReduction::add, Shape{0}, Shape{INT64_MAX, 0}, Indices(),
+             nullptr, nullptr, one_thread());
+}
+
 // ---- arrange ----
 
 TEST(Arrange, Trilu) {

@@ -16,8 +16,17 @@ namespace {
 
 // Updates apply one after the other: where indices repeat, their order is part of the result.
 
-// Elements of a run that a thread takes at least.
+// Elements of a run that a thread takes at least; of long ones it takes a multiple.
 constexpr int64_t min_run = 32;
+
+// Columns [begin, end) of `rows` rows, one piece for each thread: rows cut into shorter ones would
+// be followed again and again.
+template <class Body>
+void share_columns(int64_t rows, int64_t columns, ThreadPool& pool, const Body& body) {
+  const int64_t each = (columns / pool.threads() + min_run) / min_run * min_run;
+  if (columns <= each || stays_alone(rows * columns, pool)) return body(int64_t{0}, columns);
+  pool.parallel_for(columns, each, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+}
 
 struct Half {
   uint16_t bits;
@@ -179,17 +188,16 @@ struct Pieces {
 // Shares the updates so that each thread sees all of its own elements' in their order.
 template <class Body>
 void share_updates(const AxisWalk& walk, ThreadPool& pool, const Body& body) {
-  const int64_t outer = walk.dims[0], columns = outer == 0 ? 0 : walk.count / outer;
-  if (walk.count <= element_grain) return body(Pieces{0, walk.count});
+  if (walk.count == 0) return;
+  const int64_t outer = walk.dims[0], columns = walk.count / outer;
   if (walk.strides[0] != 0) {  // the axis is further in
+    if (stays_alone(walk.count, pool)) return body(Pieces{0, walk.count});
     const int64_t grain = (element_grain + columns - 1) / columns;
     return pool.parallel_for(outer, grain, [&](int64_t begin, int64_t end, int) {
       body(Pieces{begin * columns, (end - begin) * columns});
     });
   }
-  const int64_t grain = std::max(min_run, (element_grain + outer - 1) / outer);
-  if (columns <= grain) return body(Pieces{0, walk.count});
-  pool.parallel_for(columns, grain, [&](int64_t begin, int64_t end, int) {
+  share_columns(outer, columns, pool, [&](int64_t begin, int64_t end) {
     body(Pieces{begin, end - begin, outer, columns});
   });
 }
@@ -216,17 +224,14 @@ void scatter_nd(ElementType type, ScatterReduction reduction, std::span<const in
                 void* y, ThreadPool& pool) {
   const TupleWalk walk = walk_tuples(shape, 0, index_shape);
   check_index_count(indices, walk.tuples * walk.depth);
+  if (walk.depth == 0 && walk.inner == 0) return;  // as many tuples as shapes can say
   // Threads share the elements of runs, so that each sees all updates of its own in their order.
-  const int64_t grain =
-      std::max<int64_t>(min_run, element_grain / std::max<int64_t>(1, walk.tuples));
-  const auto some = [&](int64_t begin, int64_t end) {
+  share_columns(walk.tuples, walk.inner, pool, [&](int64_t begin, int64_t end) {
     scatter(type, reduction, updates, y, [&](auto&& visit) {
       for (int64_t i = 0; i < walk.tuples; ++i)
         visit(walk.offset(indices, i) + begin, i * walk.inner + begin, end - begin);
     });
-  };
-  if (walk.inner <= grain) return some(0, walk.inner);
-  pool.parallel_for(walk.inner, grain, [&](int64_t begin, int64_t end, int) { some(begin, end); });
+  });
 }
 
 }  // namespace sardonyx::kernels
