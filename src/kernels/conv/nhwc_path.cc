@@ -131,8 +131,11 @@ void run_window_task(const WindowRows& t, const Call& call, int64_t task,
       const Terms terms{from, size, from == 0, from + size == live.g.terms};
       const PanelOperand panel{weights + p * t.panels.width * t.all_terms + weight * width, width,
                                t.panels.vectors(p), t.panels.ends_half(p)};
-      const Ahead ahead =
-          weights_stay_near(g) ? Ahead() : Ahead::piece(panel.data + size * width, size * width);
+      const bool brings_rows = p == begin && in_place && windows.stride == size;
+      const Ahead ahead = !weights_stay_near(g)
+                              ? Ahead::piece(panel.data + size * width, size * width)
+                          : brings_rows ? Ahead::next_rows()
+                                        : Ahead();
       multiply_panel<false>(t.kernels, t.strips, first, last, windows, panel, terms, ahead,
                             space + t.window_floats(),
                             [&](int64_t strip) { return place(p, strip); });

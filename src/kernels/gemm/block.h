@@ -49,18 +49,20 @@ inline int table_column(const TileKernels& kernels, int vectors, bool ends_half)
 }
 
 // Memory to bring near while a panel is multiplied: `columns` lines side by side, each again
-// `size` times, `stride` floats apart.
+// `size` times, `stride` floats apart; or, while each strip is, the rows of the next one.
 struct Ahead {
   const float* data = nullptr;
   int64_t stride = 16;
   int64_t size = 0;
   int64_t columns = 0;
+  bool next_strip = false;  // whose rows lie one after the other, as do their terms
 
   // `floats` floats in one piece.
   static Ahead piece(const float* data, int64_t floats) {
     const int64_t lines = floats / 16;
     return {data, 16, divide_up(lines, 4), lines > 0 ? 4 : 0};
   }
+  static Ahead next_rows() { return {.next_strip = true}; }
 };
 
 // Floats that multiply_panel's `partial` needs for a block of that many strips.
@@ -91,6 +93,12 @@ class PrefetchPlan {
   int lines_;
 };
 
+// As many rows as the job has, from those behind them on.
+inline void bring_next_rows(TileJob& job, int64_t rows) {
+  job.prefetch = job.a + rows * job.a_stride;
+  job.prefetch_lines = static_cast<int>(divide_up(rows * 2, 16));
+}
+
 // Strips [first, last) of A times a panel of B. After the last chunk of terms, each strip's sums go
 // where place(strip) says (its sums and sums_stride are filled in here); `transposed`: as their
 // transpose.
@@ -111,10 +119,14 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
   job.resume = !terms.first;
   const PrefetchPlan prefetch(ahead, last - first, job.k);
   for (int64_t s = first; s < last; ++s) {
-    prefetch.apply(job, s - first);
+    const int64_t height = strips.height(s);
     job.a = a.at(strips, first, s, terms.begin);
+    if (ahead.next_strip)
+      bring_next_rows(job, height);
+    else
+      prefetch.apply(job, s - first);
     job.sums = chunked ? partial + (s - first) * max_lanes * width : near_sums;
-    const TileKernel kernel = table[strips.height(s)][column];
+    const TileKernel kernel = table[height][column];
     if (!terms.last) {
       kernel(job);
       continue;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/convert/low_precision.h"
@@ -224,7 +225,7 @@ inline bool TileFinishes(const Epilogue& e) {
 // for one, so that a whole vector goes without.
 template <class Mask>
 HWY_INLINE void StoreLast(TileVec v, const Mask& mask, bool whole, float* p) {
-  if (HWY_TARGET == HWY_AVX2 && whole) return TileStoreVec(v, p);
+  if (whole) return TileStoreVec(v, p);
   hn::BlendedStore(v, mask, TileTag(), p);
 }
 
@@ -345,6 +346,42 @@ template <int rows, int vectors>
 HWY_INLINE void FinishTile(TileVec (&)[rows][vectors], const TileStore&, bool) {}
 #endif
 
+// Brings near what FinishTile reads and writes, a row at a time while terms are added: more at once
+// would hold up what is read meanwhile.
+template <int rows, int vectors>
+class StoreRows {
+ public:
+  explicit StoreRows(const TileJob& job) {
+    constexpr int64_t min_terms = 32;
+    if (job.store == nullptr || job.k < min_terms) return;
+    left_ = rows;
+    to_ = job.store->c;
+    stride_ = job.store->c_stride;
+    if (job.store->residual == nullptr) return;
+    left_ = 2 * rows;
+    residual_ = job.store->residual;
+    residual_stride_ = job.store->residual_stride;
+  }
+  HWY_INLINE void bring_row() {
+    if (left_ == 0) return;
+    if (left_-- > rows) return bring<0>(residual_, residual_stride_);
+    bring<1>(to_, stride_);
+  }
+
+ private:
+  template <int writes>
+  HWY_INLINE static void bring(const float*& from, int64_t stride) {
+#pragma GCC unroll 4
+    for (int at = 0; at < vectors * tile_lanes; at += 16) __builtin_prefetch(from + at, writes, 3);
+    from += stride;
+  }
+
+  int left_ = 0;
+  const float* to_ = nullptr;
+  const float* residual_ = nullptr;
+  int64_t stride_ = 0, residual_stride_ = 0;
+};
+
 // k_major: A's rows side by side, term after term; otherwise row after row.
 // panel_vectors < vectors: B comes in several panels of that many vectors each. B: what it holds.
 // by_offsets: terms of A are where the job's offsets say. group: so many values of A make a term,
@@ -372,6 +409,7 @@ void TileProduct(const TileJob& job) {
       }
     }
   }
+  StoreRows<rows, vectors> store_rows(job);
   TileRows<k_major> a = by_offsets ? TileRows<k_major>(job.a, job.a_high, job.a_stride)
                                    : TileRows<k_major>(job.a, job.a_stride);
   const int32_t* offsets = job.offsets;
@@ -391,8 +429,10 @@ void TileProduct(const TileJob& job) {
   // A row's products with several panels of halves wait for memory alone: the processor brings the
   // panels' next pages too late by itself.
   constexpr int panels = vectors / panel_vectors, near_bytes = 2048;
+  constexpr bool brings_store = tile_lanes == 16 && rows * vectors >= 8;
   constexpr bool brings_panels = sizeof(B) == 2 && rows == 1 && panels > 1;
   const auto bring = [&]() HWY_ATTR {
+    if constexpr (brings_store) store_rows.bring_row();
     for (int line = 0; line < lines; ++line, ahead += ahead_stride) {
       __builtin_prefetch(ahead, 0, 2);
     }

@@ -71,6 +71,10 @@ struct PackedGemm {
   int64_t groups;
   bool packs_a;
 
+  // Whether A's rows come from memory to one panel after the other, B staying near.
+  bool brings_rows() const {
+    return K * N * 4 <= near_b_bytes && a.row_stride == K && chunks.count() == 1 && !packs_a;
+  }
   int64_t first_strip(int64_t i) const { return part_begin(strips.count(), blocks, i); }
   int64_t element_bytes() const { return widens() ? 2 : 4; }
   const void* at(const void* b, int64_t element) const {
@@ -182,8 +186,10 @@ void run_task(const PackedGemm& g, int64_t task, const void* b, float* c, int64_
         panel = widened;
       }
       const PanelOperand right{panel, width, g.panels.vectors(p), g.panels.ends_half(p)};
-      const Ahead ahead =
-          Ahead::piece(static_cast<const float*>(g.at(b, at + size)), size * g.element_bytes() / 4);
+      const Ahead ahead = p == first_panel && g.brings_rows()
+                              ? Ahead::next_rows()
+                              : Ahead::piece(static_cast<const float*>(g.at(b, at + size)),
+                                             size * g.element_bytes() / 4);
       multiply_panel<false>(g.kernels, g.strips, first, last, left, right, terms, ahead,
                             space + g.packed_floats(), [&](int64_t strip) {
                               return store_at(epilogue, c, ldc, g.strips.begin(strip),
