@@ -208,8 +208,26 @@ BlockImage image_of(const LineRows& t, const Call& call, const LineBlock& b, int
           step_of(g, 1, g.in[2] * t.pixel), column_step};
 }
 
+// Terms [begin, end) that output lines [first, last) of a block need: others read nothing but zeros
+// above and below the image.
+struct LiveTerms {
+  LiveTerms(const ConvGeometry& g, const LineBlock& b, int64_t first, int64_t last) : end(g.terms) {
+    // Only the taps of the outermost axis stand together.
+    const bool flat = g.kernel[0] == 1;
+    const size_t axis = flat ? 1 : 0;
+    const int64_t top = (flat ? first : b.depth) * g.stride[axis] - g.pad[axis];
+    const int64_t bottom = (flat ? last - 1 : b.depth) * g.stride[axis] - g.pad[axis];
+    const int64_t step = g.dilation[axis], taps = g.kernel[axis], reach = (taps - 1) * step;
+    if (bottom >= 0 && top + reach < g.in[axis]) return;
+    const int64_t terms = g.terms / taps;
+    begin = std::min(taps, divide_up(std::max<int64_t>(0, -bottom), step)) * terms;
+    end = std::max(begin, std::clamp<int64_t>(divide_up(g.in[axis] - top, step), 0, taps) * terms);
+  }
+  int64_t begin = 0, end;
+};
+
 // The strips of a block one after the other: visit(index, first row's place, that of row 7, rows,
-// first pixel counted through the batch).
+// first pixel counted through the batch, what they need).
 template <class Visit>
 void for_strips(const LineRows& t, const LineBlock& b, const BlockImage& image, Visit&& visit) {
   const ConvGeometry& g = t.g;
@@ -219,16 +237,18 @@ void for_strips(const LineRows& t, const LineBlock& b, const BlockImage& image, 
   for (int64_t row = 0; row < b.rows; row += rows_at_once) {
     const float* line = image.origin + row * image.row_step;
     const int64_t pixel = (plane + b.row + row) * g.out[2];
+    const int64_t rows = std::min(b.rows - row, rows_at_once);
+    const LiveTerms live(g, b, b.row + row, b.row + row + rows);
     if (t.pairs) {
-      const int64_t rows = std::min(b.rows - row, rows_at_once);
-      visit(index++, line, line + image.row_step, rows * low_tile_rows, pixel);
+      visit(index++, line, line + image.row_step, rows * low_tile_rows, pixel, live);
       continue;
     }
     int64_t begin = b.column;
     for (int64_t s = b.first_strip; s < b.end_strip; ++s) {
       const int64_t end = t.line.begin(s + 1);
       const float* low = line + (begin - b.column) * image.column_step;
-      visit(index++, low, low + low_tile_rows * image.column_step, end - begin, pixel + begin);
+      visit(index++, low, low + low_tile_rows * image.column_step, end - begin, pixel + begin,
+            live);
       begin = end;
     }
   }
@@ -251,29 +271,32 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
   job.b_stride = width;
   for (int64_t i = 0; i < t.chunks.count(); ++i) {
     const Terms terms = chunk_terms(t.chunks, i);
-    job.k = terms.size;
-    job.b = weights + terms.begin * width;
-    job.offsets = offsets + terms.begin;
     job.resume = !terms.first;
     const Ahead ahead =
         Ahead::piece(weights + (terms.begin + terms.size) * width, terms.size * width);
-    const PrefetchPlan prefetch(ahead, strips, job.k);
-    for_strips(
-        t, b, image,
-        [&](int64_t strip, const float* low, const float* high, int64_t rows, int64_t pixel) {
-          prefetch.apply(job, strip);
-          job.a = low;
-          job.a_high = high;
-          job.sums = chunked ? partial + strip * max_lanes * width : near_sums;
-          if (!terms.last) return table[rows][column](job);
-          TileStore store = call.place_nhwc(group, first_column, columns, pixel, rows);
-          job.store = finishes ? &store : nullptr;
-          table[rows][column](job);
-          if (finishes) return;
-          store.sums = job.sums;
-          store.sums_stride = width;
-          t.kernels.store(store);
-        });
+    const PrefetchPlan prefetch(ahead, strips, terms.size);
+    for_strips(t, b, image,
+               [&](int64_t strip, const float* low, const float* high, int64_t rows, int64_t pixel,
+                   const LiveTerms& live) {
+                 const int64_t begin =
+                     std::clamp(live.begin, terms.begin, terms.begin + terms.size);
+                 const int64_t end = std::clamp(live.end, begin, terms.begin + terms.size);
+                 job.k = end - begin;
+                 job.b = weights + begin * width;
+                 job.offsets = offsets + begin;
+                 prefetch.apply(job, strip);
+                 job.a = low;
+                 job.a_high = high;
+                 job.sums = chunked ? partial + strip * max_lanes * width : near_sums;
+                 if (!terms.last) return table[rows][column](job);
+                 TileStore store = call.place_nhwc(group, first_column, columns, pixel, rows);
+                 job.store = finishes ? &store : nullptr;
+                 table[rows][column](job);
+                 if (finishes) return;
+                 store.sums = job.sums;
+                 store.sums_stride = width;
+                 t.kernels.store(store);
+               });
   }
 }
 
