@@ -24,6 +24,7 @@
 #include "passes/fusion/group_normalizations.h"
 #include "passes/fusion/normalizations.h"
 #include "passes/fusion/optimizers.h"
+#include "passes/fusion/transposed_operands.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/nchw_inputs.h"
 #include "passes/precision/promote_half.h"
@@ -67,6 +68,8 @@ bool has_mobile_blocks(const PassContext& c) {
     return is_nhwc_conv(node) && products.contains(node.inputs[0]);
   });
 }
+
+bool transposes_operands(const PassContext& c) { return has_transposed_operands(c.graph()); }
 
 bool casts_half(const PassContext& c) { return has_casts_of_half(c.graph(), c.scope()); }
 
@@ -164,6 +167,8 @@ constexpr Pass optimizing[] = {
     remove_dead,
     {"convert-to-nhwc", "convolutions and what stands around them work with channels last", types,
      constants_only, nullptr, on_types<convert_to_nhwc>},
+    {"fuse-transposed-operands", "MatMul reads what a Transpose before it would have rearranged",
+     types_and_uses, types_and_uses, transposes_operands, on_uses<fuse_transposed_operands>},
     {"fuse-quantized-adds", "sums of bytes become part of the quantised convolution before them",
      constants_and_uses, constants_and_uses, has_quantized_adds, on_uses<fuse_quantized_adds>},
     {"make-lookup-tables", "functions of one value of bytes become tables", constants_and_uses,

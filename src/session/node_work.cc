@@ -10,6 +10,7 @@
 #include "ops/internal/conv_chain.h"
 #include "ops/internal/elementwise.h"
 #include "ops/internal/node.h"
+#include "ops/internal/products.h"
 #include "ops/internal/quantized.h"
 
 namespace sardonyx {
@@ -21,6 +22,7 @@ using ops::internal::from_node;
 using ops::internal::FusedConvChain;
 using ops::internal::FusedElementwise;
 using ops::internal::is;
+using ops::internal::MatMul;
 using ops::internal::QLinearConv;
 
 // Operators that move, choose or describe elements without arithmetic.
@@ -174,6 +176,10 @@ double inner_size(const Operands& x) {
     return dimension(x.in(0), int_attribute(x.node, "transA", 0) != 0 ? 0 : 1);
   if (const ir::Attribute* k = x.node.find("K"); k != nullptr && k->i)
     return static_cast<double>(*k->i);
+  if (is<MatMul>(x.node)) {
+    const auto perm = from_node<MatMul>(x.node).perm_a;
+    if (!perm.empty()) return dimension(x.in(0), perm.back());
+  }
   return dimension(x.in(0), -1);
 }
 

@@ -114,17 +114,24 @@ struct MatMul {
   };
   static constexpr bool takes_residual = true;
 
+  // A and B are Transposes of what comes in, unless they are empty.
+  std::vector<int64_t> perm_a, perm_b;
+  float alpha = 1;  // times the product, before all else
   FusedActivation activation;
   bool residual_last = false;
 
   kernels::Epilogue epilogue() const {
     kernels::Epilogue made = activation.epilogue();
+    made.alpha = alpha;
     made.residual_last = residual_last;
     return made;
   }
 
   template <class Visit, class... Self>
   static void fields(Visit&& visit, Self&... self) {
+    visit("perm_a", self.perm_a...);
+    visit("perm_b", self.perm_b...);
+    visit("alpha", self.alpha...);
     FusedActivation::fields(visit, self.activation...);
     visit("residual_last", self.residual_last...);
   }

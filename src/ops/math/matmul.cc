@@ -15,12 +15,12 @@ namespace {
 using internal::MatMul;
 
 void infer(InferContext& ctx) {
-  internal::matmul_of(ctx);
-  auto shape = matmul_output(ctx, MatMul::a, MatMul::b);
+  const MatMul op = internal::matmul_of(ctx);
+  auto shape = matmul_output(ctx, MatMul::a, MatMul::b, {op.perm_a, op.perm_b});
   if (!shape) return ctx.set(0, ValueType::tensor(ctx.element(0)));
   if (ctx.has_input(MatMul::bias)) {
     const auto count = ctx.type(MatMul::bias).element_count();
-    const Dim columns = *ctx.rank(MatMul::b) > 1 ? ctx.shape(MatMul::b)->back() : Dim(1);
+    const Dim columns = *ctx.rank(MatMul::b) > 1 ? shape->back() : Dim(1);
     if (count)
       ctx.require_equal(*count, columns, "the bias must have one value for each column of B");
   }
@@ -79,24 +79,23 @@ std::unique_ptr<Step> prepare_packed(PrepareContext& ctx) {
 }
 
 std::unique_ptr<Step> prepare_float(PrepareContext& ctx) {
-  const kernels::Epilogue epilogue = internal::matmul_of(ctx).epilogue();
+  const MatMul op = internal::matmul_of(ctx);
   return make_step<State>(
       "matmul.batched",
-      [](BindContext& bind, State& s) {
+      [perm_a = op.perm_a, perm_b = op.perm_b](BindContext& bind, State& s) {
         ScratchPlanner layout;
-        s.plan = plan_matmul(bind.in_shape(MatMul::a), bind.in_shape(MatMul::b));
+        s.plan = plan_matmul(bind.in_shape(MatMul::a), bind.in_shape(MatMul::b), {perm_a, perm_b});
         s.wide.plan(bind, ElementType::float32, layout);
         const MatMulPlan& p = s.plan;
         s.scratch = layout.take(kernels::batched_gemm_scratch_bytes(
-            p.batch, p.M, p.N, p.K, {nullptr, p.lda, 1}, {nullptr, p.ldb, 1}, bind.threads()));
+            p.batch, p.M, p.N, p.K, p.a(nullptr), p.b(nullptr), bind.threads()));
         bind.need_scratch(layout.bytes());
       },
-      [epilogue](RunContext& run, const State& s) {
+      [epilogue = op.epilogue()](RunContext& run, const State& s) {
         const MatMulPlan& p = s.plan;
-        kernels::batched_gemm(p.batch, p.M, p.N, p.K, {s.wide.in<float>(run, MatMul::a), p.lda, 1},
-                              {s.wide.in<float>(run, MatMul::b), p.ldb, 1},
-                              s.wide.out<float>(run, 0), p.N, at_run(run, s, epilogue),
-                              scratch_at(run, s.scratch), run.pool());
+        kernels::batched_gemm(p.batch, p.M, p.N, p.K, p.a(s.wide.in<float>(run, MatMul::a)),
+                              p.b(s.wide.in<float>(run, MatMul::b)), s.wide.out<float>(run, 0), p.N,
+                              at_run(run, s, epilogue), scratch_at(run, s.scratch), run.pool());
         s.wide.finish<float>(run, 0);
       });
 }
@@ -104,7 +103,7 @@ std::unique_ptr<Step> prepare_float(PrepareContext& ctx) {
 std::unique_ptr<Step> prepare_any(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   if (!kernels::supports_matmul_any(type) || ctx.has_input(MatMul::bias) ||
-      ctx.has_input(MatMul::residual) || !internal::matmul_of(ctx).activation.is_none()) {
+      ctx.has_input(MatMul::residual) || internal::matmul_of(ctx) != MatMul()) {
     ctx.fail(ErrorCode::unsupported, "no product of {} matrices", name_of(type));
   }
   return make_step<MatMulPlan>(
@@ -120,16 +119,21 @@ std::unique_ptr<Step> prepare_any(PrepareContext& ctx) {
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (!computes_in_float(ctx.in_element(MatMul::a))) return prepare_any(ctx);
+  const MatMul op = internal::matmul_of(ctx);
+  const bool turns = !op.perm_a.empty() || !op.perm_b.empty();
   const Tensor* b = ctx.constant(MatMul::b);
-  bool one_matrix = b != nullptr && b->size() > 0;
+  bool one_matrix = b != nullptr && b->size() > 0 && !turns;
   for (int64_t i = 0; one_matrix && i + 2 < b->rank(); ++i)
     one_matrix = b->shape()[static_cast<size_t>(i)] == 1;
   // A batch rank that B adds to the output's leaves the strides of A as they are: ones only.
   if (one_matrix && b->rank() > 2 && !ctx.in_rank(MatMul::a)) one_matrix = false;
   if (one_matrix && b->rank() > 2 && *ctx.in_rank(MatMul::a) < b->rank()) one_matrix = false;
   auto step = one_matrix ? prepare_packed(ctx) : prepare_float(ctx);
-  if (!one_matrix)
-    ctx.refuse("matmul.packed", b ? "B is a batch of matrices" : "B is not constant");
+  if (!one_matrix) {
+    ctx.refuse("matmul.packed", b == nullptr ? "B is not constant"
+                                : turns      ? "an operand is transposed"
+                                             : "B is a batch of matrices");
+  }
   if (ctx.has_input(MatMul::residual) && ctx.in_element(MatMul::a) == ElementType::float32)
     step->traits().in_place = {{0, MatMul::residual}};
   return step;

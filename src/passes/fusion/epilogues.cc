@@ -1,6 +1,7 @@
 #include "passes/fusion/epilogues.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -44,9 +45,12 @@ class Epilogues {
   bool may_have_epilogue(const ir::Node& node, const ConvTranspose& conv) const {
     return ir::is_internal(node) || conv_weights(index_, node, conv) != nullptr;
   }
+  // Both ranks tell that what is made has columns of B.
   bool may_have_epilogue(const ir::Node& node, const MatMul& product) const {
-    const Tensor* b = index_.constant(node.inputs[MatMul::b]);
-    return is_plain(node, product) && b != nullptr && b->rank() == 2;
+    const ir::Dims *a = index_.shape_of(node.inputs[MatMul::a]),
+                   *b = index_.shape_of(node.inputs[MatMul::b]);
+    return is_plain(node, product) && product.alpha == 1 && a != nullptr && a->size() >= 2 &&
+           b != nullptr && b->size() >= 2;
   }
   bool may_have_epilogue(const ir::Node& node, const Gemm& product) const {
     return is_plain(node, product);
@@ -79,12 +83,36 @@ class Epilogues {
       const std::string* term = other_input(next, value);
       taken = term != nullptr && index_.same_shape(next.outputs[0], value) &&
               (take_bias(fused, op, *term) || take_residual(fused, op, *term));
+    } else if (take_factor(fused, op, next, value)) {
+      taken = true;
     } else if (op.activation.is_none()) {
       const auto activation = activation_of(next, value);
       if (activation) op.activation = *activation;
       taken = activation.has_value();
     }
     return taken ? std::optional(user) : std::nullopt;
+  }
+
+  // A constant number that the product is multiplied with or divided by.
+  template <class Op>
+  bool take_factor(const ir::Node& fused, Op& op, const ir::Node& next, const std::string& value) {
+    if constexpr (std::is_same_v<Op, MatMul>) {
+      const bool divides = is_op(&next, "Div");
+      if ((!divides && !is_op(&next, "Mul")) || op.alpha != 1 || !op.activation.is_none() ||
+          ir::has_input(fused, MatMul::bias) || ir::has_input(fused, MatMul::residual) ||
+          (divides && next.inputs[0] != value) || !index_.same_shape(next.outputs[0], value))
+        return false;
+      const std::string* other = other_input(next, value);
+      const auto factor = other != nullptr ? index_.scalar(*other) : std::nullopt;
+      // Dividing by a power of two is multiplying.
+      int exponent = 0;
+      if (!factor || *factor == 0 || !std::isfinite(*factor) ||
+          (divides && std::abs(std::frexp(*factor, &exponent)) != 0.5))
+        return false;
+      op.alpha = static_cast<float>(divides ? 1 / *factor : *factor);
+      return true;
+    }
+    return false;
   }
 
   bool take_bias(ir::Node&, const Gemm&, const std::string&) { return false; }

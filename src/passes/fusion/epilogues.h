@@ -5,8 +5,9 @@
 
 namespace sardonyx::passes {
 
-// A bias, a sum with another value and an activation behind Conv, ConvTranspose, MatMul by a
-// constant matrix or Gemm, each read by nothing else, become part of the internal form of it.
+// A bias, a sum with another value and an activation behind Conv, ConvTranspose, MatMul or Gemm,
+// and a factor right behind MatMul, each read by nothing else, become part of the internal form of
+// it.
 void fuse_epilogues(GraphIndex& index);
 
 }  // namespace sardonyx::passes
