@@ -24,7 +24,7 @@ import onnx
 from graphs.maker import BFLOAT, HALF, Graph
 from onnx import numpy_helper
 
-FAMILIES = ("elements", "convolutions", "quantised", "attention", "mixed", "sizes", "mutants", "limits")
+FAMILIES = ("elements", "convolutions", "quantised", "attention", "products", "mixed", "sizes", "mutants", "limits")
 HOSTILE = ("mutants", "limits")  # which ONNX Runtime does not always survive
 
 

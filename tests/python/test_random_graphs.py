@@ -7,7 +7,7 @@ import pathlib
 import pytest
 import random_graphs
 
-GRAPHS = {"elements": 200, "convolutions": 120, "quantised": 150, "attention": 100, "mixed": 80, "sizes": 30, "mutants": 150,
+GRAPHS = {"elements": 200, "convolutions": 120, "quantised": 150, "attention": 100, "products": 200, "mixed": 80, "sizes": 30, "mutants": 150,
           "limits": 100}
 
 
