@@ -158,6 +158,12 @@ void RowAffine(const float* x, float a, float b, float* y, int64_t n) {
          [a, b](auto d, auto v) HWY_ATTR { return hn::MulAdd(v, hn::Set(d, a), hn::Set(d, b)); });
 }
 
+void RowShift(const float* x, float a, float b, float* y, int64_t n) {
+  MapRow(x, y, n, [a, b](auto d, auto v) HWY_ATTR {
+    return hn::Sub(hn::Sub(v, hn::Set(d, a)), hn::Set(d, b));
+  });
+}
+
 void RowAddBias(const float* bias, float* y, int64_t n) {
   MapRows(y, bias, y, n, [](auto d, auto v, auto b) HWY_ATTR {
     const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
@@ -408,6 +414,7 @@ HWY_EXPORT(RowMin);
 HWY_EXPORT(RowSumExp);
 HWY_EXPORT(RowExp);
 HWY_EXPORT(RowAffine);
+HWY_EXPORT(RowShift);
 HWY_EXPORT(RowAddBias);
 HWY_EXPORT(RowKeep);
 HWY_EXPORT(RowNormalize);
@@ -438,6 +445,9 @@ float row_sum_exp(const float* x, float center, int64_t n) {
 }
 float row_exp(const float* x, float center, float* y, int64_t n) {
   return HWY_DYNAMIC_DISPATCH(RowExp)(x, center, y, n);
+}
+void row_shift(const float* x, float a, float b, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RowShift)(x, a, b, y, n);
 }
 void row_affine(const float* x, float a, float b, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(RowAffine)(x, a, b, y, n);

@@ -24,6 +24,8 @@ float row_sum_exp(const float* x, float center, int64_t n);  // sum of exp(x - c
 float row_exp(const float* x, float center, float* y, int64_t n);
 // y = x * a + b.
 void row_affine(const float* x, float a, float b, float* y, int64_t n);
+// y = x - a - b.
+void row_shift(const float* x, float a, float b, float* y, int64_t n);
 // y += bias, and -inf where the bias is that.
 void row_add_bias(const float* bias, float* y, int64_t n);
 // y = other where keep is false.
@@ -86,6 +88,9 @@ inline double row_product(const double* x, int64_t n) {
   double product = 1;
   for (int64_t i = 0; i < n; ++i) product *= x[i];
   return product;
+}
+inline void row_shift(const double* x, double a, double b, double* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - a - b;
 }
 inline void row_affine(const double* x, double a, double b, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * a + b;

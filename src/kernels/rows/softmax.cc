@@ -31,8 +31,7 @@ void softmax_row(ElementType type, const void* x, void* y, int64_t begin, int64_
     // x - top first: exact where the two are close, whatever their size.
     const C rest = std::log(sum);
     map_values<C>(type, x, y, begin, n, [&](const C* v, C* to, int64_t, int64_t some) {
-      row_affine(v, C{1}, -top, to, some);
-      row_affine(to, C{1}, -rest, to, some);
+      row_shift(v, top, rest, to, some);
     });
     return;
   }
