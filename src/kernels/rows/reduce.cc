@@ -15,7 +15,8 @@
 namespace sardonyx::kernels {
 namespace {
 
-constexpr int64_t block = 256;  // columns reduced together
+constexpr int64_t block = 1024;       // most columns reduced together
+constexpr int64_t small_block = 256;  // of short rows, and where there are too few for all threads
 
 // Walks positions of a few dimensions.
 struct Steps {
@@ -150,10 +151,14 @@ class Reduction {
     }
     const int64_t inner = plan_.kept_dims[plan_.kept_rank - 1];
     if (splits_columns(inner)) return run_split_columns(inner, pool);
-    const int64_t blocks = (inner + block - 1) / block;
-    for_rows_of(plan_.kept / inner * blocks, plan_.reduced * std::min(inner, block), pool,
+    const int64_t outer = plan_.kept / inner;
+    const auto blocks_of = [&](int64_t width) { return (inner + width - 1) / width; };
+    const int64_t width = outer * blocks_of(block) < 2 * pool.threads() ? small_block : block;
+    const int64_t blocks = blocks_of(width);
+    for_rows_of(outer * blocks, plan_.reduced * std::min(inner, width), pool,
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t i = begin; i < end; ++i) columns(i / blocks, i % blocks * block);
+                  for (int64_t i = begin; i < end; ++i)
+                    columns(i / blocks, i % blocks * width, width);
                 });
   }
 
@@ -241,16 +246,16 @@ class Reduction {
 
   // Short rows stand side by side, so that vectors hold an element of many.
   void log_sum_exp_short(int64_t begin, int64_t end) const {
-    alignas(64) C side_by_side[short_row * block];
+    alignas(64) C side_by_side[short_row * small_block];
     Steps at(plan_.kept_dims, plan_.kept_strides, plan_.kept_rank, begin);
-    for (int64_t k = begin; k < end; k += block) {
-      const int64_t width = std::min(block, end - k);
+    for (int64_t k = begin; k < end; k += small_block) {
+      const int64_t width = std::min(small_block, end - k);
       for (int64_t j = 0; j < width; ++j, at.step()) {
         const C* x = static_cast<const C*>(x_) + at.offset;
-        for (int64_t i = 0; i < plan_.reduced; ++i) side_by_side[i * block + j] = x[i];
+        for (int64_t i = 0; i < plan_.reduced; ++i) side_by_side[i * small_block + j] = x[i];
       }
       columns_log_sum_exp(width, static_cast<C*>(y_) + k, [&](auto&& visit) {
-        for (int64_t i = 0; i < plan_.reduced; ++i) visit(side_by_side + i * block, 0, width);
+        for (int64_t i = 0; i < plan_.reduced; ++i) visit(side_by_side + i * small_block, 0, width);
       });
     }
   }
@@ -353,11 +358,11 @@ class Reduction {
     for (int64_t k = begin; k < end; ++k, at.step()) put_value(type_, y_, k, row_value(at.offset));
   }
 
-  // Columns [column, …) of the innermost kept dimension, at position `outer` of those around it.
-  void columns(int64_t outer, int64_t column) const {
+  // Up to `most` columns of the innermost kept dimension, at position `outer` of those around it.
+  void columns(int64_t outer, int64_t column, int64_t most) const {
     const int32_t last = plan_.kept_rank - 1;
     const int64_t inner = plan_.kept_dims[last];
-    const int64_t width = std::min(block, inner - column);
+    const int64_t width = std::min(most, inner - column);
     const Steps around(plan_.kept_dims, plan_.kept_strides, last, outer);
     const int64_t base = around.offset + column;
     alignas(64) C value[block];

@@ -311,8 +311,8 @@ HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float*
 }
 
 template <class F>
-HWY_INLINE void StepRows(const float* x, int64_t stride, int64_t rows, float* y, int64_t n,
-                         const F& f) {
+HWY_INLINE void StepNearRows(const float* x, int64_t stride, int64_t rows, float* y, int64_t n,
+                             const F& f) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes)
@@ -325,6 +325,16 @@ HWY_INLINE void StepRows(const float* x, int64_t stride, int64_t rows, float* y,
     case 3: return StepColumns<3, false>(x + i, stride, rows, y + i, last, f);
     default: return StepColumns<4, false>(x + i, stride, rows, y + i, last, f);
   }
+}
+
+// Of rows that do not stay near a few are read at a time, each in one long piece.
+template <class F>
+HWY_INLINE void StepRows(const float* x, int64_t stride, int64_t rows, float* y, int64_t n,
+                         const F& f) {
+  constexpr int64_t near_floats = 32768, at_once = 8;
+  const int64_t some = stride * rows > near_floats ? at_once : rows;
+  for (; rows > 0; rows -= some, x += some * stride)
+    StepNearRows(x, stride, std::min(some, rows), y, n, f);
 }
 
 void ColumnSteps(ColumnOp op, const float* x, int64_t stride, int64_t rows, float* y, int64_t n) {
