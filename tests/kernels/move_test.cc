@@ -203,6 +203,20 @@ TEST(Strided, ExpandTileConcatSplit) {
   EXPECT_THROW(plan_split(whole, 3, 0, 2), Error);
 }
 
+// Every remainder of the vectors that take every second element, up to the end of the input.
+TEST(Strided, EverySecond) {
+  for (const int64_t columns : {16, 17, 31, 64, 65, 129, 500}) {
+    for (const int64_t start : {0, 1}) {
+      const Shape shape{3, 2 * columns - 1 + start}, part{3, columns};
+      check_copy(plan_slice(shape, Shape{0, start}, Shape{1, 2}, part), count(shape), count(part),
+                 [&](int64_t i) {
+                   const Shape at = index_of(part, i);
+                   return offset_of(shape, {at[0], start + 2 * at[1]});
+                 });
+    }
+  }
+}
+
 TEST(Strided, DepthAndSpace) {
   const Shape deep{2, 12, 3, 5}, wide{2, 3, 6, 10};
   for (const bool dcr : {true, false}) {

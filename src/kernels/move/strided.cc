@@ -85,6 +85,12 @@ void copy_block(const Blocks& b, const T* x, T* y, int64_t rows, int64_t columns
   if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= 8) {
     if (b.y_column == 1 && b.x_row == 1)
       return transpose_block(sizeof(T), x, b.x_column, y, b.y_row, rows, columns);
+    constexpr int64_t long_row = 16;
+    if (b.y_column == 1 && b.x_column == 2 && columns >= long_row) {
+      for (int64_t r = 0; r < rows; ++r)
+        every_second(sizeof(T), x + r * b.x_row, y + r * b.y_row, columns);
+      return;
+    }
   }
   for (int64_t r = 0; r < rows; ++r) {
     const T* from = x + r * b.x_row;

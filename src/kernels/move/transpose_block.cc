@@ -82,6 +82,32 @@ void Deal(const T* x, T* y, int64_t y_row, int64_t rows, int64_t columns) {
   }
 }
 
+template <class T>
+void EverySecond(const void* from, void* to, int64_t n) {
+  const T* x = static_cast<const T*>(from);
+  T* y = static_cast<T*>(to);
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; i + lanes < n; i += lanes) {  // nothing behind the last element is read
+    hn::Vec<decltype(d)> even, odd;
+    hn::LoadInterleaved2(d, x + 2 * i, even, odd);
+    hn::StoreU(even, d, y + i);
+  }
+#endif
+  for (; i < n; ++i) y[i] = x[2 * i];
+}
+
+void EverySecondOf(int element_bytes, const void* x, void* y, int64_t n) {
+  switch (element_bytes) {
+    case 1: return EverySecond<uint8_t>(x, y, n);
+    case 2: return EverySecond<uint16_t>(x, y, n);
+    case 4: return EverySecond<uint32_t>(x, y, n);
+    default: return EverySecond<uint64_t>(x, y, n);
+  }
+}
+
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 // Four rows and eight columns of 4 bytes: two columns are joined while they are loaded. No more
 // rows, whose places may fall into the same few sets of a cache.
@@ -174,6 +200,7 @@ HWY_EXPORT(Transpose1);
 HWY_EXPORT(Transpose2);
 HWY_EXPORT(Transpose4);
 HWY_EXPORT(Transpose8);
+HWY_EXPORT(EverySecondOf);
 
 void transpose_block(int element_bytes, const void* x, int64_t x_column, void* y, int64_t y_row,
                      int64_t rows, int64_t columns) {
@@ -183,6 +210,10 @@ void transpose_block(int element_bytes, const void* x, int64_t x_column, void* y
     case 4: return HWY_DYNAMIC_DISPATCH(Transpose4)(x, x_column, y, y_row, rows, columns);
     default: return HWY_DYNAMIC_DISPATCH(Transpose8)(x, x_column, y, y_row, rows, columns);
   }
+}
+
+void every_second(int element_bytes, const void* x, void* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(EverySecondOf)(element_bytes, x, y, n);
 }
 
 }  // namespace sardonyx::kernels

@@ -1,4 +1,4 @@
-// Small blocks with rows and columns exchanged; internal to kernels.
+// Small blocks with rows and columns exchanged, and rows taken apart; internal to kernels.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,9 @@ namespace sardonyx::kernels {
 // Fast too where 2 to 4 rows or columns lie side by side without gaps.
 void transpose_block(int element_bytes, const void* x, int64_t x_column, void* y, int64_t y_row,
                      int64_t rows, int64_t columns);
+
+// y[i] = x[2 * i] for i < n; elements of 1, 2, 4 or 8 bytes.
+void every_second(int element_bytes, const void* x, void* y, int64_t n);
 
 // y[r * columns + c] = x[c * x_column + r] for r < rows, c < columns; 2 to 4 columns.
 template <class T>
