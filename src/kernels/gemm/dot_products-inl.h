@@ -19,16 +19,29 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// A value that the compiler would rather read again for each use.
+HWY_INLINE TileVec InRegister(TileVec v) {
+#if defined(__GNUC__)
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
 // Adds the products of `n` terms of each row, `stride` floats from the next, and each column,
-// `column_stride` from the next, lane by lane.
+// `column_stride` from the next, lane by lane. What lies `ahead` floats behind the columns is
+// brought near meanwhile, unless that is 0.
 template <int rows, int columns>
 HWY_INLINE void AddProducts(const float* row, int64_t stride, const float* column,
-                            int64_t column_stride, int64_t n, TileVec (&sums)[rows][columns]) {
+                            int64_t column_stride, int64_t n, TileVec (&sums)[rows][columns],
+                            int64_t ahead = 0) {
   const TileTag d;
   const auto add = [&](auto&& load, int64_t i) HWY_ATTR {
     TileVec right[columns];
 #pragma GCC unroll 8
-    for (int j = 0; j < columns; ++j) right[j] = load(column + j * column_stride + i);
+    for (int j = 0; j < columns; ++j) {
+      right[j] = load(column + j * column_stride + i);
+      if constexpr (rows > 1) right[j] = InRegister(right[j]);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       const TileVec left = load(row + r * stride + i);
@@ -37,8 +50,14 @@ HWY_INLINE void AddProducts(const float* row, int64_t stride, const float* colum
     }
   };
   int64_t i = 0;
-  for (; i + tile_lanes <= n; i += tile_lanes)
+  for (; i + tile_lanes <= n; i += tile_lanes) {
+    if (ahead != 0) {
+#pragma GCC unroll 8
+      for (int j = 0; j < columns; ++j)
+        __builtin_prefetch(column + j * column_stride + i + ahead, 0, 2);
+    }
     add([&](const float* at) HWY_ATTR { return hn::LoadU(d, at); }, i);
+  }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
     add([&](const float* at) HWY_ATTR { return hn::MaskedLoad(some, d, at); }, i);

@@ -38,7 +38,9 @@ struct PackedGemm {
         narrow(this->a.column_stride == 1 && type == ElementType::float32 &&
                narrow_pays(M, N, K, kernels.lanes)),
         splits(!narrow && this->a.column_stride == 1 && bf16x3_pays(kernels.lanes, M, N, K)),
-        tile_rows(splits ? bf16x3_size : kernels.tile_rows),
+        tile_rows(splits         ? bf16x3_size
+                  : reads_once() ? std::min(kernels.tile_rows, low_tile_rows)
+                                 : kernels.tile_rows),
         strips(M, tile_rows, splits ? bf16x3_thin : tile_rows),
         panels(panels_of(kernels, N)),
         chunks(splits ? split_chunks(K) : Chunks{K, widens() ? widened_terms : Chunks().most}),
@@ -71,6 +73,11 @@ struct PackedGemm {
   int64_t groups;
   bool packs_a;
 
+  // Whether all of A is read once, in rows of which only a few find room in the first-level cache.
+  bool reads_once() const {
+    return N <= kernels.panel_columns && a.column_stride == 1 &&
+           rows_collide(a.row_stride, std::min<int64_t>(M, kernels.tile_rows));
+  }
   // Whether A's rows come from memory to one panel after the other, B staying near.
   bool brings_rows() const {
     return K * N * 4 <= near_b_bytes && a.row_stride == K && chunks.count() == 1 && !packs_a;

@@ -8,6 +8,7 @@
 
 #include "base/cpu.h"
 #include "kernels/gemm/blocking.h"
+#include "kernels/gemm/dot_products-inl.h"
 #include "kernels/gemm/epilogue-inl.h"
 #include "kernels/gemm/microkernel-inl.h"
 #include "kernels/gemm/transpose-inl.h"
@@ -337,19 +338,61 @@ HWY_INLINE void DotRow(int64_t k, const float* a, const float* b, int64_t b_stri
   }
 }
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// As many rows as leave room for their sums in registers, times four columns.
+constexpr int most_dot_rows = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+
+template <int rows>
+HWY_INLINE void DotRows(int64_t k, const float* a, int64_t a_stride, const float* b,
+                        int64_t b_stride, int64_t ahead, float* sums, int64_t sums_stride) {
+  const TileTag d;
+  TileVec each[rows][4];
+#pragma GCC unroll 4
+  for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) each[i][j] = hn::Zero(d);
+  }
+  AddProducts<rows, 4>(a, a_stride, b, b_stride, k, each, ahead);
+#pragma GCC unroll 4
+  for (int i = 0; i < rows; ++i)
+    hn::StoreU(FourSums(d, each[i][0], each[i][1], each[i][2], each[i][3]), hn::Full128<float>(),
+               sums + i * sums_stride);
+}
+
+// Of up to most_dot_rows rows; returns how many it has taken.
+HWY_INLINE int DotSeveral(int64_t k, const float* a, int64_t a_stride, int rows, const float* b,
+                          int64_t b_stride, int64_t ahead, float* sums, int64_t sums_stride) {
+  switch (std::min(rows, most_dot_rows)) {
+    case 2: DotRows<2>(k, a, a_stride, b, b_stride, ahead, sums, sums_stride); return 2;
+#if HWY_TARGET == HWY_AVX3
+    case 3: DotRows<3>(k, a, a_stride, b, b_stride, ahead, sums, sums_stride); return 3;
+    case 4: DotRows<4>(k, a, a_stride, b, b_stride, ahead, sums, sums_stride); return 4;
+#endif
+    default: DotRow<4>(k, a, b, b_stride, ahead, sums); return 1;
+  }
+}
+#else
+HWY_INLINE int DotSeveral(int64_t k, const float* a, int64_t, int, const float* b, int64_t b_stride,
+                          int64_t ahead, float* sums, int64_t) {
+  DotRow<4>(k, a, b, b_stride, ahead, sums);
+  return 1;
+}
+#endif
+
 void Dot(int64_t k, const float* a, int64_t a_stride, int rows, const float* b, int64_t b_stride,
          int columns, int64_t cold_columns, float* sums, int64_t sums_stride) {
   for (int j = 0; j < columns; j += 4) {
-    for (int i = 0; i < rows; ++i) {
+    const float* right = b + j * b_stride;
+    for (int i = 0; i < rows;) {
       float* out = sums + i * sums_stride + j;
       const float* row = a + i * a_stride;
-      const float* right = b + j * b_stride;
       const int64_t ahead = i == 0 && cold_columns - j >= 8 ? 4 * b_stride : 0;
       switch (std::min(columns - j, 4)) {
-        case 1: DotRow<1>(k, row, right, b_stride, 0, out); break;
-        case 2: DotRow<2>(k, row, right, b_stride, 0, out); break;
-        case 3: DotRow<3>(k, row, right, b_stride, 0, out); break;
-        default: DotRow<4>(k, row, right, b_stride, ahead, out); break;
+        case 1: DotRow<1>(k, row, right, b_stride, 0, out), ++i; break;
+        case 2: DotRow<2>(k, row, right, b_stride, 0, out), ++i; break;
+        case 3: DotRow<3>(k, row, right, b_stride, 0, out), ++i; break;
+        default:
+          i += DotSeveral(k, row, a_stride, rows - i, right, b_stride, ahead, out, sums_stride);
       }
     }
   }
