@@ -334,6 +334,22 @@ TEST(Layout, GateOfOneChannel) {
   test::ThreeWays(model).check(test::picture({2, 1, 4, 8}), 2e-5);
 }
 
+// Factors of channels, of one pixel each, turn for nothing; the planes that they scale stay.
+TEST(Layout, FactorsTurnRatherThanPlanes) {
+  const auto gate = [](std::string_view rest) {
+    return Model::from_text(fmt::format(
+        "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+        "g (float[N, 4, 6, 8] x) => (float[a, b, c, d] y) {{\n{}{}"
+        "  p = GlobalAveragePool(x)\n  q = Conv(p, v)\n  s = Sigmoid(q)\n  m = Mul(x, s)\n{}}}\n",
+        constant("v", "4, 4, 1, 1", 16), constant("w", "8, 4, 3, 3", 288), rest));
+  };
+  const Model alone = gate("  y = Relu(m)\n"), followed = gate("  y = Conv(m, w)\n");
+  EXPECT_EQ(steps(alone, "transpose.strided"), 0);
+  EXPECT_GT(steps(followed, "transpose.strided"), 0);
+  for (const Model* model : {&alone, &followed})
+    test::ThreeWays(*model).check(test::picture({2, 4, 6, 8}), 1e-5);
+}
+
 // Parameters that come with a run, and images without channels.
 TEST(Layout, NormalisationsHoldTheirParametersAgainstTheChannels) {
   for (const std::string_view norm :
