@@ -392,6 +392,112 @@ def graph_messages(g: Graph) -> str:
     nodes, edges = g.floats(64, 1000), g.input(random.integers(0, 64, (500, 1)))
     return g.op("ScatterND", nodes, edges, g.floats(500, 1000), reduction="add")
 
+@block
+def graph_messages_by_element(g: Graph) -> str:
+    """As PyTorch's scatter_add exports: the indices are expanded over the features."""
+    edges = g.op("Expand", g.input(random.integers(0, 500, (2000, 1))), g.ints(2000, 64))
+    return g.op("ScatterElements", g.const(np.zeros((500, 64))), edges, g.floats(2000, 64), axis=0, reduction="add")
+
+
+@block
+def graph_attention(g: Graph) -> str:
+    nodes, edges, heads = 500, 4000, 8
+    source, target = g.input(random.integers(0, nodes, edges)), g.input(random.integers(0, nodes, (edges, 1)))
+    scores = g.op("LeakyRelu", g.op("Add", g.op("Gather", g.floats(nodes, heads), source), g.floats(edges, heads)), alpha=0.2)
+    each = g.op("Expand", target, g.ints(edges, heads))
+    top = g.op("ScatterElements", g.const(np.full((nodes, heads), -1e9)), each, scores, axis=0, reduction="max")
+    shares = g.op("Exp", g.op("Sub", scores, g.op("GatherElements", top, each, axis=0)))
+    sums = g.op("ScatterElements", g.const(np.zeros((nodes, heads))), each, shares, axis=0, reduction="add")
+    return g.op("Div", shares, g.op("GatherElements", sums, each, axis=0))
+
+
+@block
+def similarity(g: Graph) -> str:
+    return g.op("MatMul", g.floats(64, 512), g.op("Transpose", g.floats(1000, 512), perm=[1, 0]))
+
+
+@block
+def gram_matrix(g: Graph) -> str:
+    x = g.floats(1, 64, 4096)
+    return g.op("MatMul", x, g.op("Transpose", x, perm=[0, 2, 1]))
+
+
+@block
+def clip_logits(g: Graph) -> str:
+    image, texts = (g.op("Div", x, g.op("ReduceL2", x, g.ints(1))) for x in (g.floats(1, 512), g.floats(100, 512)))
+    return g.op("Mul", g.op("MatMul", image, g.op("Transpose", texts, perm=[1, 0])), g.const(100.0))
+
+
+@block
+def layer_of_three_rows(g: Graph) -> str:
+    return g.op("Gemm", g.floats(3, 1024), g.weight(1024, 1024), g.weight(1024), transB=1)
+
+
+@block
+def head_of_ten_classes(g: Graph) -> str:
+    return g.op("Gemm", g.floats(512, 1024), g.weight(10, 1024), g.weight(10), transB=1)
+
+
+@block
+def point_clouds(g: Graph) -> str:
+    x, channels = g.floats(8, 3, 1024), 3
+    for to in (64, 128, 256):
+        x, channels = g.op("Relu", g.op("Conv", x, g.weight(to, channels, 1), g.weight(to))), to
+    return g.op("ReduceMax", x, g.ints(2))
+
+
+@block
+def mixer_of_tokens(g: Graph) -> str:
+    x = g.floats(1, 196, 512)
+    y = g.linear(g.op("Gelu", g.linear(g.op("Transpose", x, perm=[0, 2, 1]), 196, 256)), 256, 196)
+    return g.op("Add", x, g.op("Transpose", y, perm=[0, 2, 1]))
+
+
+@block
+def mean_over_time(g: Graph) -> str:
+    return g.op("ReduceMean", g.floats(8, 512, 1024), g.ints(1))
+
+
+@block
+def log_shares_of_characters(g: Graph) -> str:
+    return g.op("LogSoftmax", g.floats(1, 40, 6625), axis=2)
+
+
+@block
+def interleaved_rotary(g: Graph) -> str:
+    x, cosines, sines = g.floats(1, 12, 256, 64), g.floats(256, 32), g.floats(256, 32)
+    even, odd = (g.op("Slice", x, g.ints(first), g.ints(64), g.ints(3), g.ints(2)) for first in (0, 1))
+    turned = (g.op("Sub", g.op("Mul", even, cosines), g.op("Mul", odd, sines)), g.op("Add", g.op("Mul", odd, cosines), g.op("Mul", even, sines)))
+    return g.reshape(g.op("Concat", *(g.op("Unsqueeze", half, g.ints(4)) for half in turned), axis=4), 1, 12, 256, 64)
+
+
+@block
+def deeplab_pyramid(g: Graph) -> str:
+    x = g.floats(1, 128, 32, 32)
+    parts = [g.op("Relu", g.conv(x, 128, 64, 1)), *(g.op("Relu", g.conv(x, 128, 64, 3, dilation=dilation)) for dilation in (6, 12, 18))]
+    pooled = g.op("Relu", g.conv(g.op("GlobalAveragePool", x), 128, 64, 1))
+    parts.append(g.op("Resize", pooled, "", "", g.ints(1, 64, 32, 32), mode="linear"))
+    return g.op("Relu", g.conv(g.op("Concat", *parts, axis=1), 320, 64, 1))
+
+
+@block
+def channel_gate_alone(g: Graph) -> str:
+    x = g.floats(8, 96, 56, 56)
+    gate = g.conv(g.op("Relu", g.conv(g.op("GlobalAveragePool", x), 96, 24, 1)), 24, 96, 1)
+    return g.op("Mul", x, g.op("HardSigmoid", gate))
+
+
+@block
+def raw_audio_convolution(g: Graph) -> str:
+    return g.op("Relu", g.op("Conv", g.floats(1, 1, 160000), g.weight(128, 1, 10), strides=[5]))
+
+
+@block
+def lstm_of_many_rows(g: Graph) -> str:
+    y, _, _ = g.op("LSTM", g.floats(50, 32, 128), g.weight(1, 512, 128), g.weight(1, 512, 128), g.weight(1, 1024), outputs=3, hidden_size=128)
+    return y
+
+
 
 def prepare(name: str, folder: pathlib.Path) -> dict:
     graph = Graph()
