@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-// A value that the compiler would rather read again for each use.
+// The same, kept in a register: compilers would rather read it again for each use.
 HWY_INLINE TileVec InRegister(TileVec v) {
 #if defined(__GNUC__)
   asm("" : "+v"(v.raw));
