@@ -467,8 +467,8 @@ def log_shares_of_characters(g: Graph) -> str:
 def interleaved_rotary(g: Graph) -> str:
     x, cosines, sines = g.floats(1, 12, 256, 64), g.floats(256, 32), g.floats(256, 32)
     even, odd = (g.op("Slice", x, g.ints(first), g.ints(64), g.ints(3), g.ints(2)) for first in (0, 1))
-    turned = (g.op("Sub", g.op("Mul", even, cosines), g.op("Mul", odd, sines)), g.op("Add", g.op("Mul", odd, cosines), g.op("Mul", even, sines)))
-    return g.reshape(g.op("Concat", *(g.op("Unsqueeze", half, g.ints(4)) for half in turned), axis=4), 1, 12, 256, 64)
+    rotated = (g.op("Sub", g.op("Mul", even, cosines), g.op("Mul", odd, sines)), g.op("Add", g.op("Mul", odd, cosines), g.op("Mul", even, sines)))
+    return g.reshape(g.op("Concat", *(g.op("Unsqueeze", half, g.ints(4)) for half in rotated), axis=4), 1, 12, 256, 64)
 
 
 @block

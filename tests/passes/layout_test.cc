@@ -334,8 +334,9 @@ TEST(Layout, GateOfOneChannel) {
   test::ThreeWays(model).check(test::picture({2, 1, 4, 8}), 2e-5);
 }
 
-// Factors of channels, of one pixel each, turn for nothing; the planes that they scale stay.
-TEST(Layout, FactorsTurnRatherThanPlanes) {
+// Factors of channels, of one pixel each, are transposed for nothing; the planes that they scale
+// stay.
+TEST(Layout, FactorsAreTransposedRatherThanPlanes) {
   const auto gate = [](std::string_view rest) {
     return Model::from_text(fmt::format(
         "<ir_version: 10, opset_import: [\"\" : 21]>\n"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/conv/live_taps.h"
 #include "kernels/conv/panel_tasks.h"
 #include "kernels/conv/path.h"
 #include "kernels/gemm/bf16x3.h"
@@ -208,22 +209,16 @@ BlockImage image_of(const LineRows& t, const Call& call, const LineBlock& b, int
           step_of(g, 1, g.in[2] * t.pixel), column_step};
 }
 
-// Terms [begin, end) that output lines [first, last) of a block need: others read nothing but zeros
-// above and below the image.
+// Terms [begin, end) that output lines [first, last) of a block need.
 struct LiveTerms {
-  LiveTerms(const ConvGeometry& g, const LineBlock& b, int64_t first, int64_t last) : end(g.terms) {
+  LiveTerms(const ConvGeometry& g, const LineBlock& b, int64_t first, int64_t last) {
     // Only the taps of the outermost axis stand together.
     const bool flat = g.kernel[0] == 1;
-    const size_t axis = flat ? 1 : 0;
-    const int64_t top = (flat ? first : b.depth) * g.stride[axis] - g.pad[axis];
-    const int64_t bottom = (flat ? last - 1 : b.depth) * g.stride[axis] - g.pad[axis];
-    const int64_t step = g.dilation[axis], taps = g.kernel[axis], reach = (taps - 1) * step;
-    if (bottom >= 0 && top + reach < g.in[axis]) return;
-    const int64_t terms = g.terms / taps;
-    begin = std::min(taps, divide_up(std::max<int64_t>(0, -bottom), step)) * terms;
-    end = std::max(begin, std::clamp<int64_t>(divide_up(g.in[axis] - top, step), 0, taps) * terms);
+    const TapRange taps = flat ? TapRange(g, 1, first, last) : TapRange(g, 0, b.depth, b.depth + 1);
+    const int64_t terms = g.terms / g.kernel[flat ? 1 : 0];
+    begin = taps.first * terms, end = taps.end * terms;
   }
-  int64_t begin = 0, end;
+  int64_t begin, end;
 };
 
 // The strips of a block one after the other: visit(index, first row's place, that of row 7, rows,

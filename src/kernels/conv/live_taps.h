@@ -9,6 +9,19 @@
 
 namespace sardonyx::kernels {
 
+// Taps [first, end) along an axis that outputs [begin, end) of it need, one at least: others read
+// only what is outside the image.
+struct TapRange {
+  TapRange(const ConvGeometry& g, size_t axis, int64_t begin_output, int64_t end_output) {
+    const int64_t step = g.dilation[axis], last = g.in[axis] - 1 + g.pad[axis];
+    const int64_t before = std::max<int64_t>(0, g.pad[axis] - (end_output - 1) * g.stride[axis]);
+    const int64_t room = last - begin_output * g.stride[axis];
+    first = std::min(divide_up(before, step), g.kernel[axis] - 1);
+    end = std::clamp(room < 0 ? 0 : room / step + 1, first + 1, g.kernel[axis]);
+  }
+  int64_t first, end;
+};
+
 // A convolution without the kernel positions that read nothing but what is outside the image:
 // kernels of many dilations reach far beyond small images. Those that are left stand in a box.
 struct LiveTaps {
@@ -70,16 +83,12 @@ struct LiveTaps {
   }
 
  private:
-  // For outputs [begin, end) along the axis; one tap at least.
+  // For outputs [begin, end) along the axis.
   void keep(size_t axis, int64_t begin, int64_t end) {
-    const int64_t step = g.dilation[axis], last = g.in[axis] - 1 + g.pad[axis];
-    const int64_t before = std::max<int64_t>(0, g.pad[axis] - (end - 1) * g.stride[axis]);
-    const int64_t room = last - begin * g.stride[axis];
-    const int64_t from = std::min(divide_up(before, step), g.kernel[axis] - 1);
-    const int64_t to = std::clamp(room < 0 ? 0 : room / step + 1, from + 1, g.kernel[axis]);
-    g.kernel[axis] = to - from;
-    g.pad[axis] -= from * step;
-    first[axis] += from;
+    const TapRange taps(g, axis, begin, end);
+    g.kernel[axis] = taps.end - taps.first;
+    g.pad[axis] -= taps.first * g.dilation[axis];
+    first[axis] += taps.first;
     g.taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
     g.terms = g.group_in * g.taps;
   }

@@ -58,6 +58,12 @@ void pow(ElementType base_type, ElementType exponent_type, const BroadcastPlan& 
 void where(Cell cell, const BroadcastPlan& plan, const bool* condition, const void* a,
            const void* b, void* y, ThreadPool& pool);
 
+// The float32 form of arithmetic operators (add to gate) alone, on the calling thread: both sides
+// rows of n, or one side a single value. y may be an input. Null for the other operators.
+enum class Sides : int32_t { both, scalar_a, scalar_b };
+using BinaryTile = void (*)(const float* a, const float* b, float* y, int64_t n);
+BinaryTile binary_tile(BinaryOp op, Sides sides);
+
 // Dense rows of one operator on the calling thread: what binary() does without broadcasting.
 class BinaryRow {
  public:
@@ -69,17 +75,10 @@ class BinaryRow {
 
  private:
   using Plain = void (*)(const void* a, const void* b, void* y, int64_t n, int64_t sa, int64_t sb);
-  using Floats = void (*)(const float* a, const float* b, float* y, int64_t n);
   ElementType type_;
   bool gives_boolean_;
   Plain plain_ = nullptr;
-  Floats floats_ = nullptr;  // null where the operator has no such form
+  BinaryTile floats_ = nullptr;  // null where the operator has no such form
 };
-
-// The float32 form of arithmetic operators (add to gate) alone, on the calling thread: both sides
-// rows of n, or one side a single value. y may be an input. Null for the other operators.
-enum class Sides : int32_t { both, scalar_a, scalar_b };
-using BinaryTile = void (*)(const float* a, const float* b, float* y, int64_t n);
-BinaryTile binary_tile(BinaryOp op, Sides sides);
 
 }  // namespace sardonyx::kernels

@@ -340,7 +340,7 @@ HWY_INLINE void DotRow(int64_t k, const float* a, const float* b, int64_t b_stri
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 // As many rows as leave room for their sums in registers, times four columns.
-constexpr int most_dot_rows = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+constexpr int max_dot_rows = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
 template <int rows>
 HWY_INLINE void DotRows(int64_t k, const float* a, int64_t a_stride, const float* b,
@@ -359,10 +359,10 @@ HWY_INLINE void DotRows(int64_t k, const float* a, int64_t a_stride, const float
                sums + i * sums_stride);
 }
 
-// Of up to most_dot_rows rows; returns how many it has taken.
+// Of up to max_dot_rows rows; returns how many it has taken.
 HWY_INLINE int DotSeveral(int64_t k, const float* a, int64_t a_stride, int rows, const float* b,
                           int64_t b_stride, int64_t ahead, float* sums, int64_t sums_stride) {
-  switch (std::min(rows, most_dot_rows)) {
+  switch (std::min(rows, max_dot_rows)) {
     case 2: DotRows<2>(k, a, a_stride, b, b_stride, ahead, sums, sums_stride); return 2;
 #if HWY_TARGET == HWY_AVX3
     case 3: DotRows<3>(k, a, a_stride, b, b_stride, ahead, sums, sums_stride); return 3;

@@ -151,32 +151,25 @@ void scatter(ElementType type, ScatterReduction reduction, const void* updates, 
   auto* to_bytes = static_cast<std::byte*>(y);
   const auto* from_bytes = static_cast<const std::byte*>(updates);
   const int64_t width = bit_width(type) / 8;
-  const ApplyRun short_run = apply_run_of(type, reduction);
-  if (type == ElementType::complex64 || type == ElementType::complex128) {
-    return visit_all([&](int64_t to, int64_t from, int64_t n) {
-      short_run(to_bytes + to * width, from_bytes + from * width, n);
+  const auto visit_runs = [&](const auto& apply) {
+    visit_all([&](int64_t to, int64_t from, int64_t n) {
+      apply(to_bytes + to * width, from_bytes + from * width, n);
     });
-  }
-  const BinaryRow long_run(operator_of(type, reduction), type);
-  if (type == ElementType::float32) {  // without a call for each short run
-    return by_reduction(reduction, [&](auto r) {
-      visit_all([&](int64_t to, int64_t from, int64_t n) {
-        void* old = to_bytes + to * 4;
-        const void* update = from_bytes + from * 4;
-        if (n >= min_vector_run)
-          long_run(old, update, old, n);
-        else
-          apply_run<decltype(r)::value, float>(old, update, n);
-      });
+  };
+  const ApplyRun one_by_one = apply_run_of(type, reduction);
+  if (type == ElementType::complex64 || type == ElementType::complex128)
+    return visit_runs(one_by_one);
+  const BinaryRow row(operator_of(type, reduction), type);
+  const auto by_length = [&](const auto& apply_short) {
+    visit_runs([&](void* old, const void* update, int64_t n) {
+      n >= min_vector_run ? row(old, update, old, n) : apply_short(old, update, n);
     });
-  }
-  visit_all([&](int64_t to, int64_t from, int64_t n) {
-    void* old = to_bytes + to * width;
-    const void* update = from_bytes + from * width;
-    if (n >= min_vector_run)
-      long_run(old, update, old, n);
-    else
-      short_run(old, update, n);
+  };
+  if (type != ElementType::float32) return by_length(one_by_one);
+  by_reduction(reduction, [&](auto r) {  // without a call for each short run
+    by_length([](void* old, const void* update, int64_t n) {
+      apply_run<decltype(r)::value, float>(old, update, n);
+    });
   });
 }
 

@@ -15,7 +15,7 @@
 namespace sardonyx::kernels {
 namespace {
 
-constexpr int64_t block = 1024;       // most columns reduced together
+constexpr int64_t block = 1024;       // columns reduced together, at most
 constexpr int64_t small_block = 256;  // of short rows, and where there are too few for all threads
 
 // Walks positions of a few dimensions.
@@ -358,11 +358,12 @@ class Reduction {
     for (int64_t k = begin; k < end; ++k, at.step()) put_value(type_, y_, k, row_value(at.offset));
   }
 
-  // Up to `most` columns of the innermost kept dimension, at position `outer` of those around it.
-  void columns(int64_t outer, int64_t column, int64_t most) const {
+  // Up to `max_width` columns of the innermost kept dimension, at position `outer` of those around
+  // it.
+  void columns(int64_t outer, int64_t column, int64_t max_width) const {
     const int32_t last = plan_.kept_rank - 1;
     const int64_t inner = plan_.kept_dims[last];
-    const int64_t width = std::min(most, inner - column);
+    const int64_t width = std::min(max_width, inner - column);
     const Steps around(plan_.kept_dims, plan_.kept_strides, last, outer);
     const int64_t base = around.offset + column;
     alignas(64) C value[block];

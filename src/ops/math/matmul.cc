@@ -120,9 +120,9 @@ std::unique_ptr<Step> prepare_any(PrepareContext& ctx) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   if (!computes_in_float(ctx.in_element(MatMul::a))) return prepare_any(ctx);
   const MatMul op = internal::matmul_of(ctx);
-  const bool turns = !op.perm_a.empty() || !op.perm_b.empty();
+  const bool transposes = !op.perm_a.empty() || !op.perm_b.empty();
   const Tensor* b = ctx.constant(MatMul::b);
-  bool one_matrix = b != nullptr && b->size() > 0 && !turns;
+  bool one_matrix = b != nullptr && b->size() > 0 && !transposes;
   for (int64_t i = 0; one_matrix && i + 2 < b->rank(); ++i)
     one_matrix = b->shape()[static_cast<size_t>(i)] == 1;
   // A batch rank that B adds to the output's leaves the strides of A as they are: ones only.
@@ -131,7 +131,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   auto step = one_matrix ? prepare_packed(ctx) : prepare_float(ctx);
   if (!one_matrix) {
     ctx.refuse("matmul.packed", b == nullptr ? "B is not constant"
-                                : turns      ? "an operand is transposed"
+                                : transposes ? "an operand is transposed"
                                              : "B is a batch of matrices");
   }
   if (ctx.has_input(MatMul::residual) && ctx.in_element(MatMul::a) == ElementType::float32)

@@ -25,11 +25,12 @@ bool is_perm(std::span<const int64_t> perm, size_t rank) {
   return true;
 }
 
-Dims transposed(InferContext& ctx, const Dims& shape, std::span<const int64_t> perm) {
+// The shape itself, or, in `made`, its dimensions in that order.
+const Dims& transposed(InferContext& ctx, const Dims& shape, std::span<const int64_t> perm,
+                       Dims& made) {
   if (perm.empty()) return shape;
   if (!is_perm(perm, shape.size()))
     ctx.fail("a perm of {} axes does not fit the shape {}", perm.size(), ir::to_string(shape));
-  Dims made;
   for (const int64_t axis : perm) made.push_back(shape[static_cast<size_t>(axis)]);
   return made;
 }
@@ -38,8 +39,9 @@ Dims transposed(InferContext& ctx, const Dims& shape, std::span<const int64_t> p
 
 std::optional<Dims> matmul_output(InferContext& ctx, int first, int second, const Perms& perms) {
   if (!ctx.shape(first) || !ctx.shape(second)) return std::nullopt;
-  const Dims a = transposed(ctx, *ctx.shape(first), perms.a),
-             b = transposed(ctx, *ctx.shape(second), perms.b);
+  Dims of_a, of_b;
+  const Dims& a = transposed(ctx, *ctx.shape(first), perms.a, of_a);
+  const Dims& b = transposed(ctx, *ctx.shape(second), perms.b, of_b);
   if (a.empty() || b.empty()) {
     ctx.fail("A and B must have at least one dimension; got {} and {}", ir::to_string(a),
              ir::to_string(b));

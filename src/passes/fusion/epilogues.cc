@@ -106,10 +106,11 @@ class Epilogues {
       const auto factor = other != nullptr ? index_.scalar(*other) : std::nullopt;
       // Dividing by a power of two is multiplying.
       int exponent = 0;
-      if (!factor || *factor == 0 || !std::isfinite(*factor) ||
-          (divides && std::abs(std::frexp(*factor, &exponent)) != 0.5))
+      if (!factor || *factor == 0 || (divides && std::abs(std::frexp(*factor, &exponent)) != 0.5))
         return false;
-      op.alpha = static_cast<float>(divides ? 1 / *factor : *factor);
+      const auto alpha = static_cast<float>(divides ? 1 / *factor : *factor);
+      if (!std::isfinite(alpha)) return false;
+      op.alpha = alpha;
       return true;
     }
     return false;

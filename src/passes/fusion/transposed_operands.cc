@@ -28,14 +28,14 @@ bool is_product_of_floats(const GraphIndex& index, size_t i) {
 // The perm of the Transpose that makes `value` for node `user` alone; nullopt where it is none, or
 // leaves no elements of its matrices side by side.
 std::optional<Perm> perm_of(const GraphIndex& index, const std::string& value, size_t user) {
-  const ir::Node* turn = index.producer(value);
+  const ir::Node* transpose = index.producer(value);
   const ir::Dims* shape = index.shape_of(value);
-  if (!is_op(turn, "Transpose") || shape == nullptr || shape->size() < 2 ||
-      index.only_user(value) != user || !index.is_float32(turn->inputs[0]))
+  if (!is_op(transpose, "Transpose") || shape == nullptr || shape->size() < 2 ||
+      index.only_user(value) != user || !index.is_float32(transpose->inputs[0]))
     return std::nullopt;
   const auto rank = static_cast<int64_t>(shape->size());
   Perm perm;
-  if (const ir::Attribute* given = turn->find("perm"); given != nullptr) {
+  if (const ir::Attribute* given = transpose->find("perm"); given != nullptr) {
     perm = given->ints;
   } else {
     for (int64_t axis = rank; axis-- > 0;) perm.push_back(axis);
@@ -69,10 +69,10 @@ void fuse_transposed_operands(GraphIndex& index) {
       const std::string value = fused.inputs[side];
       const auto taken = perm_of(index, value, i);
       if (!taken) return;
-      const size_t turn = index.producer_index(value);
+      const size_t transpose = index.producer_index(value);
       perm = *taken;
-      fused.inputs[side] = index.node(turn).inputs[0];
-      covered.push_back(turn);
+      fused.inputs[side] = index.node(transpose).inputs[0];
+      covered.push_back(transpose);
     };
     take(MatMul::a, op.perm_a);
     take(MatMul::b, op.perm_b);

@@ -88,7 +88,7 @@ std::string LayoutWalk::broadcast_operand(const std::string& value, int64_t rank
   return last_[value] = twin;
 }
 
-bool LayoutWalk::turns_for_pixels(const ir::Node& node) const {
+bool LayoutWalk::transposes_for_pixels(const ir::Node& node) const {
   if (wanted_nhwc_.contains(node.outputs[0])) return false;
   const auto has_one_pixel = [&](const std::string& value) {
     const ir::Dims* shape = shape_of(value);
@@ -96,19 +96,19 @@ bool LayoutWalk::turns_for_pixels(const ir::Node& node) const {
            std::all_of(shape->begin() + 2, shape->end(),
                        [](const ir::Dim& dim) { return dim == ir::Dim(1); });
   };
-  bool turns_images = false;
+  bool transposes_images = false;
   for (const std::string& input : node.inputs) {
     if (has_one_pixel(input)) continue;
     if (is_nhwc(input)) return false;
-    turns_images |= constant(input) == nullptr && rank_of(input) == rank_of(node.outputs[0]) &&
-                    !last_.contains(input);
+    transposes_images |= constant(input) == nullptr && rank_of(input) == rank_of(node.outputs[0]) &&
+                         !last_.contains(input);
   }
-  return turns_images;
+  return transposes_images;
 }
 
 bool LayoutWalk::broadcasting(ir::Node& node) {
   const int64_t rank = rank_of(node.outputs[0]);
-  if (!is_image(node.outputs[0]) || turns_for_pixels(node)) return false;
+  if (!is_image(node.outputs[0]) || transposes_for_pixels(node)) return false;
   for (const std::string& input : node.inputs) {
     if (!can_broadcast(input, rank)) return false;
   }

@@ -67,9 +67,9 @@ class LayoutWalk : TwoLayouts {
   // had without turning too much.
   bool can_broadcast(const std::string& value, int64_t rank) const;
   std::string broadcast_operand(const std::string& value, int64_t rank);
-  // Whether only values of one pixel have channels last, which turn for nothing, and an image would
-  // have to be turned for them.
-  bool turns_for_pixels(const ir::Node& node) const;
+  // Whether only values of one pixel have channels last, which are transposed for nothing, and an
+  // image would have to be transposed for them.
+  bool transposes_for_pixels(const ir::Node& node) const;
   bool broadcasting(ir::Node& node);
   // Normalisation by running statistics is a factor and a term for each channel.
   bool batch_normalization(ir::Node& node);
