@@ -8,8 +8,16 @@ target_compile_options(sardonyx_options INTERFACE
   -Wall -Wextra -fno-math-errno
   -fvisibility=hidden -fvisibility-inlines-hidden  # but for what the public headers declare
   $<$<BOOL:${SARDONYX_WERROR}>:-Werror>)
-# One kernel source, three instruction sets: AVX-512, AVX2 and a portable one that any machine runs.
-target_compile_definitions(sardonyx_options INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
+# One kernel source, three instruction sets on x86-64: AVX-512, AVX2 and a portable one that any machine runs. On Arm it is
+# NEON, which all processors of 64 bits have; what SVE adds is not there for all that have it.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(SARDONYX_DISABLED_TARGETS "(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_EMU128|HWY_SCALAR)")
+  # As on x86-64: char has a sign, and products are added in one rounding only where a kernel says so.
+  target_compile_options(sardonyx_options INTERFACE -fsigned-char -ffp-contract=off)
+else()
+  set(SARDONYX_DISABLED_TARGETS "(HWY_SSSE3|HWY_SSE4)")
+endif()
+target_compile_definitions(sardonyx_options INTERFACE "HWY_DISABLED_TARGETS=${SARDONYX_DISABLED_TARGETS}")
 # g++ 12 warns of overlaps in std::string's operator+ (GCC bug 105651) and of unset std::optional contents
 # (105562) that are not there.
 target_compile_options(sardonyx_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>

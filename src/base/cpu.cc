@@ -12,10 +12,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 namespace sardonyx {
 namespace {
 
+#if HWY_ARCH_X86
 // Tiles of bytes and of bfloat16, which the system lets this process use.
 bool detect_amx() {
 #if defined(__x86_64__) && defined(__linux__)
@@ -37,15 +42,15 @@ bool detect_avx_vnni() {
   return false;
 #endif
 }
+#endif
 
+#if HWY_ARCH_X86
 InstructionSet detect() {
   const int64_t targets = hwy::SupportedTargets();
   auto widest = InstructionSet::baseline;
-#if HWY_ARCH_X86
   const bool vnni = detect_avx_vnni();
   if (targets & HWY_AVX2) widest = vnni ? InstructionSet::avx_vnni : InstructionSet::avx2;
   if (targets & HWY_AVX3) widest = detect_amx() ? InstructionSet::amx : InstructionSet::avx512;
-#endif
   const char* wish = std::getenv("SARDONYX_CPU");
   if (wish == nullptr) return widest;
   auto chosen = widest;
@@ -53,15 +58,28 @@ InstructionSet detect() {
                          InstructionSet::avx512}) {
     if (wish == name_of(set)) chosen = std::min(set, widest);
   }
-#if HWY_ARCH_X86
   if (chosen == InstructionSet::avx_vnni && !vnni) chosen = InstructionSet::avx2;
   int64_t kept = targets;
   if (chosen < InstructionSet::avx512) kept &= ~int64_t{HWY_AVX3 | HWY_AVX3_DL};
   if (chosen < InstructionSet::avx2) kept &= ~int64_t{HWY_AVX2};
   hwy::SetSupportedTargetsForTest(kept);
-#endif
   return chosen;
 }
+#elif defined(__aarch64__)
+// The vectors are there in any case: they are what the compiler takes the processor to have.
+InstructionSet detect() {
+#if defined(__linux__)
+  const bool dot = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+  const bool dot = false;
+#endif
+  const char* wish = std::getenv("SARDONYX_CPU");
+  const bool lowered = wish != nullptr && wish == name_of(InstructionSet::neon);
+  return dot && !lowered ? InstructionSet::neon_dot : InstructionSet::neon;
+}
+#else
+InstructionSet detect() { return InstructionSet::baseline; }
+#endif
 
 // Decided while the library is loaded, so that every dispatch table sees it.
 const InstructionSet chosen_set = detect();
@@ -85,6 +103,8 @@ std::string_view name_of(InstructionSet set) {
     case InstructionSet::avx512: return "avx512";
     case InstructionSet::avx_vnni: return "avx_vnni";
     case InstructionSet::avx2: return "avx2";
+    case InstructionSet::neon: return "neon";
+    case InstructionSet::neon_dot: return "neon_dot";
     default: return "baseline";
   }
 }

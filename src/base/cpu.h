@@ -6,9 +6,10 @@
 
 namespace sardonyx {
 
-// `avx_vnni`: the vectors of avx2, and dot products of bytes. `amx`: the vectors of avx512, and
-// matrix tiles for bytes and bfloat16.
-enum class InstructionSet { baseline, avx2, avx_vnni, avx512, amx };
+// x86-64: `avx_vnni` has the vectors of avx2, and dot products of bytes; `amx` the vectors of
+// avx512, and matrix tiles for bytes and bfloat16. Arm: `neon`, and `neon_dot` with dot products of
+// bytes. Files of packed weights hold the numbers.
+enum class InstructionSet { baseline, avx2, avx_vnni, avx512, amx, neon, neon_dot };
 
 std::string_view name_of(InstructionSet set);
 
@@ -21,6 +22,9 @@ InstructionSet instruction_set();
 inline bool has_amx() { return instruction_set() == InstructionSet::amx; }
 // Dot products of bytes on vectors of AVX2. False on processors with AVX-512, which has its own.
 inline bool has_avx_vnni() { return instruction_set() == InstructionSet::avx_vnni; }
+
+// Dot products of bytes on vectors of Arm.
+inline bool has_neon_dot() { return instruction_set() == InstructionSet::neon_dot; }
 
 // Dot products of bytes on vectors of AVX-512 (VNNI). False where SARDONYX_CPU lowers the set.
 bool has_avx512_vnni();

@@ -35,6 +35,8 @@ int64_t nanoseconds_now() {
 void relax() {
 #if defined(__x86_64__)
   _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // waits some tens of cycles, where `yield` does not
 #else
   std::this_thread::yield();
 #endif

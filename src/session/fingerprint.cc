@@ -103,7 +103,7 @@ PackingTarget packing_target() {
 std::string describe_processor(uint64_t processor) {
   constexpr std::array<std::string_view, 4> architectures{"other", "x86-64", "aarch64", "riscv"};
   const uint64_t architecture = processor >> 16, set = processor & 255;
-  if (architecture >= architectures.size() || set > static_cast<uint64_t>(InstructionSet::amx))
+  if (architecture >= architectures.size() || set > static_cast<uint64_t>(InstructionSet::neon_dot))
     return "unknown";
   std::string text =
       fmt::format("{} {}", architectures[architecture], name_of(static_cast<InstructionSet>(set)));

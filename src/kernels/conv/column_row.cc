@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -33,7 +35,7 @@ HWY_INLINE hn::Vec<Floats> PhaseAt(const ColumnRow& job, int64_t phase, int64_t 
         sum = hn::Add(sum, hn::LoadU(d, from));
       } else if (begin < lanes && end > 0) {
         const auto some = hn::AndNot(FirstLanes(begin), FirstLanes(end));
-        sum = hn::Add(sum, hn::MaskedLoad(some, d, from));
+        sum = hn::Add(sum, masked::Load(some, d, from));
       }
     }
   }
@@ -45,7 +47,7 @@ HWY_INLINE void StoreSome(hn::Vec<Floats> v, int64_t n, float* to) {
   if (n >= static_cast<int64_t>(hn::Lanes(d)))
     hn::StoreU(v, d, to);
   else
-    hn::BlendedStore(v, FirstLanes(n), d, to);
+    masked::Store(v, FirstLanes(n), d, to);
 }
 
 void SumColumns(const ColumnRow& job, float* row) {

@@ -20,11 +20,8 @@ HWY_INLINE TileVec TileSet(float value) { return TileBroadcast(&value); }
 
 // min(max(v, low), high); NaN stays NaN.
 HWY_INLINE TileVec TileClamp(TileVec v, TileVec low, TileVec high) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  return hn::Min(high, hn::Max(low, v));  // the second operand wins where one is NaN
-#elif HWY_TARGET == HWY_NEON
-  v = hn::IfThenElse(hn::Lt(v, low), low, v);
-  return hn::IfThenElse(hn::Gt(v, high), high, v);
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return math::MinOrNaN(high, math::MaxOrNaN(low, v));
 #else
   v = v < low ? low : v;
   return v > high ? high : v;

@@ -20,7 +20,7 @@ namespace {
 
 HWY_INLINE TileVec Clamp3(TileVec v, TileVec low, TileVec high) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
-  return hn::Min(high, hn::Max(low, v));  // the second operand wins where one is NaN
+  return math::MinOrNaN(high, math::MaxOrNaN(low, v));
 #else
   for (int i = 0; i < tile_lanes; ++i) {
     v[i] = v[i] < low[i] ? low[i] : v[i];
@@ -100,16 +100,20 @@ struct Line {
 HWY_INLINE TileVec Held(TileVec v) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   asm("" : "+v"(v.raw));
+#elif HWY_TARGET == HWY_NEON
+  asm("" : "+w"(v.raw));
 #endif
   return v;
 }
 
-constexpr int max_step = tile_lanes == 16 ? depthwise_step : tile_lanes == 8 ? 4 : 2;
+// The portable target has less code: with all of it this file would be twice as large.
+constexpr bool is_portable = tile_lanes < 8 && HWY_TARGET != HWY_NEON;
+constexpr int registers = HWY_TARGET == HWY_AVX2 ? 16 : 32;
+constexpr int max_step = is_portable ? 2 : registers == 32 ? depthwise_step : 4;
 
 // Which of the columns under a few neighbouring windows lie outside the image: half a window, as
-// usual pads have it, or whatever a mask says. The portable target has no code for usual pads: it
-// would be half of what this file makes.
-constexpr bool knows_usual_pads = tile_lanes >= 8;
+// usual pads have it, or whatever a mask says.
+constexpr bool knows_usual_pads = !is_portable;
 enum class Border : uint8_t { none, left, right, both, any };
 
 template <int size, int reach, Border border>
@@ -239,7 +243,7 @@ HWY_INLINE void AnyPixels(const Line& l, const Piece& piece, int64_t column, int
 // All pixels of a piece, a vector of channels or less: its weights stay near.
 template <bool partial>
 void AnyLine(const Line& l, const Piece& piece, int64_t c) {
-  constexpr int step = tile_lanes >= 8 ? depthwise_step : 2;
+  constexpr int step = is_portable ? 2 : depthwise_step;
   int64_t column = piece.begin;
   if (piece.end - column >= step) {
     for (;; column = std::min(column + step, piece.end - step)) {
@@ -425,11 +429,10 @@ struct Kernels {
 template <int size>
 Kernels KernelsOfSize(const ConvGeometry& g) {
   if (g.kernel[1] != size || g.kernel[2] != size) return {};
-  if constexpr (tile_lanes < 8 && size > 3) return {};  // would be a tenth of a megabyte
+  if constexpr (is_portable && size > 3) return {};  // would be a tenth of a megabyte
   if (g.stride[2] == 2) return {PieceOf<size, 2>};
   if (g.stride[2] != 1) return {};
-  constexpr int registers = tile_lanes == 16 ? 32 : 16;
-  if constexpr (tile_lanes >= 8 && 2 * max_step + 2 * size < registers) {
+  if constexpr (!is_portable && 2 * max_step + 2 * size < registers) {
     if (g.stride[1] == 1 && g.dilation[1] == 1) return {PieceOf<size, 1>, PairOf<size>};
   }
   return {PieceOf<size, 1>};

@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 #ifndef SARDONYX_KERNELS_CONV_DEPTHWISE_TRANSPOSED_TERMS
 #define SARDONYX_KERNELS_CONV_DEPTHWISE_TRANSPOSED_TERMS
 namespace sardonyx::kernels {
@@ -57,7 +59,7 @@ HWY_INLINE void UpVectors(const UpLine& l, const Reach& column, int64_t c, Mask 
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto load = [&](const float* from, int j) HWY_ATTR {
-    return j == V - 1 ? hn::MaskedLoad(last, d, from + j * lanes) : hn::LoadU(d, from + j * lanes);
+    return j == V - 1 ? masked::Load(last, d, from + j * lanes) : hn::LoadU(d, from + j * lanes);
   };
   Vector sum[V];
   for (int j = 0; j < V; ++j) sum[j] = l.bias == nullptr ? hn::Zero(d) : load(l.bias + c, j);
@@ -77,7 +79,7 @@ HWY_INLINE void UpVectors(const UpLine& l, const Reach& column, int64_t c, Mask 
     }
   }
   for (int j = 0; j < V - 1; ++j) hn::StoreU(sum[j], d, y + c + j * lanes);
-  hn::BlendedStore(sum[V - 1], last, d, y + c + (V - 1) * lanes);
+  masked::Store(sum[V - 1], last, d, y + c + (V - 1) * lanes);
 }
 
 void UpOneLine(const UpLine& l) {

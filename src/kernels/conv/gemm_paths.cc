@@ -21,7 +21,7 @@ struct ChannelTiles {
         strips(g.out_pixels, kernels.tile_rows),
         panels{g.group_out, kernels.panel_columns, kernels.lanes},
         chunks{g.terms},
-        blocks(strip_blocks(strips.count(), kernels.lanes, g.terms, g.group_out)),
+        blocks(strip_blocks(strips.count(), kernels.strip_width, g.terms, g.group_out)),
         block(divide_up(strips.count(), blocks)),
         max_pixels(std::min(g.out_pixels, block * kernels.tile_rows)),
         tasks(panels, g.terms, g.batch * g.group * blocks,
@@ -38,7 +38,7 @@ struct ChannelTiles {
   int64_t max_pixels;  // in one
   PanelTasks tasks;
 
-  int64_t packed_floats() const { return block * g.terms * kernels.lanes; }
+  int64_t packed_floats() const { return block * g.terms * kernels.strip_width; }
   int64_t group_weights() const { return g.terms * panels.stored_columns(); }
   int64_t worker_floats() const {
     return round_up(packed_floats() + partial_floats(chunks, block, kernels), 16);
@@ -48,16 +48,18 @@ struct ChannelTiles {
 // Gathers the windows of strips [first, last), each term after term.
 void gather_block(const ChannelTiles& t, const float* image, int64_t first, int64_t last,
                   float* space) {
-  constexpr int64_t most = 64;
-  PixelSpan spans[most];
-  const int64_t strip_floats = t.g.terms * t.kernels.lanes;
-  for (int64_t begin = first; begin < last; begin += most) {
-    const int64_t count = std::min(most, last - begin);
-    for (int64_t i = 0; i < count; ++i) {
-      spans[i] = {t.strips.begin(begin + i), t.strips.height(begin + i),
-                  space + (begin + i - first) * strip_floats};
+  constexpr int64_t most = 64, most_of_strip = 4;
+  PixelSpan spans[most + most_of_strip];
+  const int64_t lanes = t.kernels.lanes, strip_floats = t.g.terms * t.kernels.strip_width;
+  for (int64_t strip = first; strip < last;) {
+    int64_t count = 0;
+    for (; strip < last && count < most; ++strip) {
+      const int64_t pixels = t.strips.height(strip);
+      float* const to = space + (strip - first) * strip_floats;
+      for (int64_t at = 0; at < pixels; at += lanes)
+        spans[count++] = {t.strips.begin(strip) + at, std::min(lanes, pixels - at), to + at};
     }
-    gather_windows(t.g, image, spans, count, t.kernels.lanes);
+    gather_windows(t.g, image, spans, count, t.kernels.strip_width);
   }
 }
 
@@ -78,9 +80,9 @@ void run_channel_task(const ChannelTiles& t, const Call& call, int64_t task,
   const int64_t group = where / t.blocks % g.group;
   const int64_t n = where / t.blocks / g.group;
   float* space = spaces.space(worker);
-  const int64_t strip_floats = g.terms * t.kernels.lanes;
+  const int64_t strip_floats = g.terms * t.kernels.strip_width;
   if (spaces.changes(worker, where)) gather_block(t, call.image(n, group), first, last, space);
-  const StripOperand pixels{space, t.kernels.lanes, strip_floats, true};
+  const StripOperand pixels{space, t.kernels.strip_width, strip_floats, true};
   const float* weights = call.weights + group * t.group_weights();
   const int64_t begin = t.tasks.begin(task), end = t.tasks.end(task);
   for (int64_t p = begin; p < end; ++p) {

@@ -83,6 +83,15 @@ HWY_INLINE void StoreLanes(LaneRange lanes, TileVec v, float* p) {
   TileStoreVec(v, all);
   for (int i = lanes.begin; i < lanes.end; ++i) p[i] = all[i];
 }
+#if HWY_TARGET == HWY_NEON
+HWY_INLINE TileVec Join(TileVec a, TileVec b) { return hn::Or(a, b); }
+HWY_INLINE TileVec EvenLanes(TileVec low, TileVec high) {
+  return hn::ConcatEven(TileTag(), high, low);
+}
+HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
+  return hn::ConcatOdd(TileTag(), high, low);
+}
+#else
 HWY_INLINE TileVec Join(TileVec a, TileVec b) {
   uint32_t x[tile_lanes], y[tile_lanes];
   memcpy(x, &a, sizeof x);
@@ -105,6 +114,7 @@ HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
   for (int i = 0; i < tile_lanes; ++i) odd[i] = v[2 * i + 1];
   return TileLoad(odd);
 }
+#endif
 #endif
 
 // p[i * stride] in the lanes of the range, 0 in the others.

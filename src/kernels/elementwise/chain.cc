@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/elementwise/float_ops-inl.h"
+#include "kernels/simd/masked-inl.h"
 
 #ifndef SARDONYX_KERNELS_ELEMENTWISE_CHAIN_CC_
 #define SARDONYX_KERNELS_ELEMENTWISE_CHAIN_CC_
@@ -50,8 +51,8 @@ struct Whole {
 };
 struct First {
   hn::Mask<Tag> some;
-  HWY_INLINE Vec load(const float* at) const { return hn::MaskedLoad(some, Tag(), at); }
-  HWY_INLINE void store(Vec v, float* at) const { hn::BlendedStore(v, some, Tag(), at); }
+  HWY_INLINE Vec load(const float* at) const { return masked::Load(some, Tag(), at); }
+  HWY_INLINE void store(Vec v, float* at) const { masked::Store(v, some, Tag(), at); }
 };
 
 template <int vectors, class Access>

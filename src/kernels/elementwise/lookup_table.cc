@@ -18,7 +18,19 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 void LookUp(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
   int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#if HWY_TARGET == HWY_NEON
+  // Lookups in quarters of the table. An index beyond its quarter leaves what others have found.
+  uint8x16x4_t part[4];
+  for (int k = 0; k < 4; ++k) part[k] = vld1q_u8_x4(table + k * 64);
+  for (; i + 16 <= n; i += 16) {
+    const uint8x16_t v = vld1q_u8(x + i);
+    uint8x16_t found = vqtbl4q_u8(part[0], v);
+    found = vqtbx4q_u8(found, part[1], vsubq_u8(v, vdupq_n_u8(64)));
+    found = vqtbx4q_u8(found, part[2], vsubq_u8(v, vdupq_n_u8(128)));
+    found = vqtbx4q_u8(found, part[3], vsubq_u8(v, vdupq_n_u8(192)));
+    vst1q_u8(y + i, found);
+  }
+#elif HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   // A row of the table has 16 entries. With a row's number in the upper half of a byte taken off,
   // its own bytes are below 16; 0x70 more leaves the upper bit of those alone clear, and a lookup
   // by the others gives 0.

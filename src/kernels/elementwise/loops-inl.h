@@ -7,7 +7,9 @@
 #endif
 
 #include <hwy/highway.h>
+
 #include <cstdint>
+#include "kernels/simd/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
@@ -30,7 +32,7 @@ HWY_INLINE void MapRow(const T* x, T* y, int64_t n, const F& f) {
   for (; i + lanes <= n; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, y + i);
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    hn::BlendedStore(f(d, hn::MaskedLoad(some, d, x + i)), some, d, y + i);
+    masked::Store(f(d, masked::Load(some, d, x + i)), some, d, y + i);
   }
 }
 
@@ -52,8 +54,8 @@ HWY_INLINE void MapRows(const float* a, const float* b, float* y, int64_t n, con
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto v = f(d, hn::MaskedLoad(some, d, a + i), hn::MaskedLoad(some, d, b + i));
-    hn::BlendedStore(v, some, d, y + i);
+    const auto v = f(d, masked::Load(some, d, a + i), masked::Load(some, d, b + i));
+    masked::Store(v, some, d, y + i);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -79,13 +81,13 @@ void Optimize(const Rule& rule, const OptimizerData<T>& data, int64_t n) {
   }
   if (i == n) return;
   const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-  auto x = hn::MaskedLoad(some, d, data.x + i), v = hn::Zero(d), h = hn::Zero(d);
-  if constexpr (has_v) v = hn::MaskedLoad(some, d, data.v + i);
-  if constexpr (has_h) h = hn::MaskedLoad(some, d, data.h + i);
-  Apply(d, rule, x, hn::MaskedLoad(some, d, data.g + i), v, h);
-  hn::BlendedStore(x, some, d, data.new_x + i);
-  if constexpr (has_v) hn::BlendedStore(v, some, d, data.new_v + i);
-  if constexpr (has_h) hn::BlendedStore(h, some, d, data.new_h + i);
+  auto x = masked::Load(some, d, data.x + i), v = hn::Zero(d), h = hn::Zero(d);
+  if constexpr (has_v) v = masked::Load(some, d, data.v + i);
+  if constexpr (has_h) h = masked::Load(some, d, data.h + i);
+  Apply(d, rule, x, masked::Load(some, d, data.g + i), v, h);
+  masked::Store(x, some, d, data.new_x + i);
+  if constexpr (has_v) masked::Store(v, some, d, data.new_v + i);
+  if constexpr (has_h) masked::Store(h, some, d, data.new_h + i);
 }
 
 void OptimizeFloat(const OptimizerRule& rule, const OptimizerData<float>& data, int64_t n) {

@@ -18,10 +18,12 @@ namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 // The same, kept in a register: compilers would rather read it again for each use.
 HWY_INLINE TileVec InRegister(TileVec v) {
-#if defined(__GNUC__)
+#if HWY_TARGET == HWY_NEON
+  asm("" : "+w"(v.raw));
+#elif defined(__GNUC__)
   asm("" : "+v"(v.raw));
 #endif
   return v;
@@ -59,8 +61,8 @@ HWY_INLINE void AddProducts(const float* row, int64_t stride, const float* colum
     add([&](const float* at) HWY_ATTR { return hn::LoadU(d, at); }, i);
   }
   if (i < n) {
-    const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    add([&](const float* at) HWY_ATTR { return hn::MaskedLoad(some, d, at); }, i);
+    const FirstLanes some(n - i);
+    add([&](const float* at) HWY_ATTR { return some.load(at); }, i);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "kernels/gemm/epilogue.h"
+#include "kernels/simd/masked-inl.h"
 #include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,10 +28,10 @@ namespace math = sardonyx::HWY_NAMESPACE::math;
 template <class D>
 HWY_INLINE hn::Vec<D> LoadFirst(D d, const float* p, size_t count) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(d, count), d, p);
+  return masked::Load(hn::FirstN(d, count), d, p);
 #else
   HWY_ALIGN float lanes[hn::MaxLanes(D())] = {};
-  memcpy(lanes, static_cast<const void*>(p), count * sizeof(float));
+  for (size_t i = 0; i < count; ++i) lanes[i] = p[i];
   return hn::Load(d, lanes);
 #endif
 }
@@ -38,7 +39,7 @@ HWY_INLINE hn::Vec<D> LoadFirst(D d, const float* p, size_t count) {
 template <class D, class V>
 HWY_INLINE void StoreFirst(D d, V v, float* p, size_t count) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  hn::BlendedStore(v, hn::FirstN(d, count), d, p);
+  masked::Store(v, hn::FirstN(d, count), d, p);
 #else
   HWY_ALIGN float lanes[hn::MaxLanes(D())];
   hn::Store(v, d, lanes);

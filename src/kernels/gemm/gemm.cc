@@ -53,7 +53,7 @@ struct Gemm {
   }
   int64_t a_floats() const {
     if (!packs_a) return 0;
-    return round_up(in_panels() ? block * K * kernels.lanes : block * K, 16);
+    return round_up(in_panels() ? block * K * kernels.strip_width : block * K, 16);
   }
   int64_t b_floats() const {
     if (way == Way::dot) return packs_b ? round_up(group * K, 16) : 0;
@@ -291,7 +291,7 @@ void run_panels(const Gemm& g, const Operands& at, int64_t block, int64_t group,
   const int64_t last = part_begin(g.strips.count(), g.blocks, block + 1);
   StripOperand left{at.a + g.strips.begin(first) * g.a.row_stride, g.a.row_stride, 0, false};
   if (g.packs_a) {
-    left = {space, g.kernels.lanes, g.K * g.kernels.lanes, true};
+    left = {space, g.kernels.strip_width, g.K * g.kernels.strip_width, true};
     if (fresh) {
       pack_strips(g.kernels, g.strips, first, last, at.a, g.a.row_stride, g.a.column_stride, g.K,
                   space);

@@ -8,6 +8,7 @@
 #include "kernels/gemm/amx.h"
 #include "kernels/gemm/gemm_int8_avx2.h"
 #include "kernels/gemm/gemm_int8_avx_vnni.h"
+#include "kernels/gemm/gemm_int8_neon.h"
 #include "kernels/gemm/gemm_int8_vnni.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -303,7 +304,9 @@ constexpr int64_t row_block = 128;
 }  // namespace
 
 int64_t byte_panel_bytes(int64_t groups) {
-  return groups * byte_group_bytes + (sums_in_16_bits() ? byte_flags_bytes(groups) : 0);
+  return groups * byte_group_bytes + (sums_in_16_bits() ? byte_flags_bytes(groups)
+                                      : has_neon_dot()  ? lost_of_columns_bytes
+                                                        : 0);
 }
 
 // A loop of its own: bytes that are written could be those of any captured variable.
@@ -437,6 +440,9 @@ void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int6
                     .sums = sums + std::min(first, columns)}
               .pack();
           if (sums_in_16_bits()) find_byte_flags(panel, groups, strip);
+#if defined(__aarch64__)
+          if (has_neon_dot()) find_lost_of_columns(panel, groups, strip);
+#endif
         }
       });
 }
@@ -454,6 +460,9 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
 #if defined(__x86_64__)
   if (has_avx_vnni())
     return avx_vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
+#elif defined(__aarch64__)
+  if (has_neon_dot())
+    return neon_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
 #endif
   constexpr int64_t few_rows = 4;  // which simple loops finish before more is set up
   if (sums_in_16_bits() && groups > 0 && count > few_rows)

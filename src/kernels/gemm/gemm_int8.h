@@ -14,6 +14,9 @@ namespace sardonyx::kernels {
 
 inline constexpr int64_t byte_panel_columns = 64;
 inline constexpr int64_t byte_group_bytes = 4 * byte_panel_columns;  // four terms of a panel
+// Strips of a panel, each packed by one task: the bytes of four terms of them fill a cache line.
+inline constexpr int64_t byte_strip_columns = 16,
+                         byte_panel_strips = byte_panel_columns / byte_strip_columns;
 inline int64_t vnni_groups(int64_t k) { return (k + 3) / 4; }
 
 // What flipping the sign bit of a byte of type `from` for an operand of the other sign does to its

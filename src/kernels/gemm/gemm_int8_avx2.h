@@ -13,10 +13,6 @@
 
 namespace sardonyx::kernels {
 
-// Strips of a panel, each packed by one task: the bytes of four terms of them fill a cache line.
-inline constexpr int64_t byte_strip_columns = 16,
-                         byte_panel_strips = byte_panel_columns / byte_strip_columns;
-
 // Whether products on this machine are those below.
 bool sums_in_16_bits();
 

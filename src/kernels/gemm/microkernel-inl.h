@@ -18,11 +18,14 @@
 
 #include "kernels/convert/low_precision.h"
 #include "kernels/gemm/tiles.h"
+#include "kernels/simd/masked-inl.h"
+#include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace math = sardonyx::HWY_NAMESPACE::math;
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 using TileTag = hn::ScalableTag<float>;
@@ -51,6 +54,39 @@ HWY_INLINE TileVec TileLoad(const float* p) {
 HWY_INLINE TileVec TileBroadcast(const float* p) { return TileVec{*p, *p, *p, *p}; }
 HWY_INLINE void TileStoreVec(TileVec v, float* p) { memcpy(p, &v, sizeof v); }
 HWY_INLINE TileVec TileMulAdd(TileVec a, TileVec b, TileVec sum) { return a * b + sum; }
+#endif
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// The first `count` lanes of a vector; the memory of the others is not touched, and loads as 0.
+class FirstLanes {
+ public:
+  HWY_INLINE explicit FirstLanes(int64_t count)
+      : mask_(hn::FirstN(TileTag(), static_cast<size_t>(count))) {}
+  HWY_INLINE TileVec load(const float* p) const { return masked::Load(mask_, TileTag(), p); }
+  HWY_INLINE void store(TileVec v, float* p) const { masked::Store(v, mask_, TileTag(), p); }
+
+ private:
+  hn::Mask<TileTag> mask_;
+};
+#elif HWY_TARGET == HWY_NEON
+// The same without masks.
+class FirstLanes {
+ public:
+  HWY_INLINE explicit FirstLanes(int64_t count) : count_(static_cast<int>(count)) {}
+  HWY_INLINE TileVec load(const float* p) const {
+    HWY_ALIGN const float lanes[tile_lanes] = {count_ > 0 ? p[0] : 0, count_ > 1 ? p[1] : 0,
+                                               count_ > 2 ? p[2] : 0, count_ > 3 ? p[3] : 0};
+    return hn::Load(TileTag(), lanes);
+  }
+  HWY_INLINE void store(TileVec v, float* p) const {
+    HWY_ALIGN float lanes[tile_lanes];
+    hn::Store(v, TileTag(), lanes);
+    for (int i = 0; i < count_; ++i) p[i] = lanes[i];
+  }
+
+ private:
+  int count_;
+};
 #endif
 
 // sum += a * b, into the sum's own register. Left to itself GCC 12 takes forms that overwrite a
@@ -215,7 +251,7 @@ inline bool ClipRange(const Epilogue& e, float& low, float& high) {
          e.activation == Activation::clip;
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 inline bool TileFinishes(const Epilogue& e) {
   float low, high;
   return ClipRange(e, low, high) && !(e.residual_last && e.residual != nullptr);
@@ -223,16 +259,15 @@ inline bool TileFinishes(const Epilogue& e) {
 
 // A tile's last vector to its place. AVX2 has masked stores, but some processors take many cycles
 // for one, so that a whole vector goes without.
-template <class Mask>
-HWY_INLINE void StoreLast(TileVec v, const Mask& mask, bool whole, float* p) {
+HWY_INLINE void StoreLast(TileVec v, const FirstLanes& lanes, bool whole, float* p) {
   if (whole) return TileStoreVec(v, p);
-  hn::BlendedStore(v, mask, TileTag(), p);
+  lanes.store(v, p);
 }
 
 // The lanes of a tile's last vector that hold columns.
 template <int vectors>
-HWY_INLINE auto LastColumns(const TileStore& s) {
-  return hn::FirstN(TileTag(), static_cast<size_t>(s.columns - (vectors - 1) * tile_lanes));
+HWY_INLINE FirstLanes LastColumns(const TileStore& s) {
+  return FirstLanes(s.columns - (vectors - 1) * tile_lanes);
 }
 
 // sum = alpha * sum + beta * bias.
@@ -258,7 +293,7 @@ HWY_INLINE void ScaleTile(TileVec (&sums)[rows][vectors], const TileStore& s) {
     TileVec bias = hn::Zero(d);
     if (by_column) {
       const float* at = s.bias + v * tile_lanes;
-      bias = hn::Mul(beta, v + 1 < vectors ? hn::LoadU(d, at) : hn::MaskedLoad(last, d, at));
+      bias = hn::Mul(beta, v + 1 < vectors ? hn::LoadU(d, at) : last.load(at));
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) sums[i][v] = hn::MulAdd(alpha, sums[i][v], bias);
@@ -281,8 +316,8 @@ HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s, b
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         const float* at = added + v * tile_lanes;
-        sums[i][v] = hn::MulAdd(
-            beta, v + 1 < vectors ? hn::LoadU(d, at) : hn::MaskedLoad(last, d, at), sums[i][v]);
+        sums[i][v] =
+            hn::MulAdd(beta, v + 1 < vectors ? hn::LoadU(d, at) : last.load(at), sums[i][v]);
       }
     }
   }
@@ -293,8 +328,7 @@ HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s, b
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v)
-        sums[i][v] = hn::Max(low, sums[i][v]);  // the second operand wins where one is NaN
+      for (int v = 0; v < vectors; ++v) sums[i][v] = math::MaxOrNaN(low, sums[i][v]);
     }
   }
   if (high_value != std::numeric_limits<float>::infinity()) {
@@ -302,7 +336,7 @@ HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s, b
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sums[i][v] = hn::Min(high, sums[i][v]);
+      for (int v = 0; v < vectors; ++v) sums[i][v] = math::MinOrNaN(high, sums[i][v]);
     }
   }
   // What the stores might change, for all that the compiler knows, is read once.
@@ -333,7 +367,7 @@ HWY_INLINE void LoadStart(const TileJob& job, TileVec (&start)[vectors]) {
 #pragma GCC unroll 4
   for (int v = 0; v < vectors; ++v) {
     const float* at = job.start + v * tile_lanes;
-    start[v] = v + 1 < vectors ? hn::LoadU(d, at) : hn::MaskedLoad(last, d, at);
+    start[v] = v + 1 < vectors ? hn::LoadU(d, at) : last.load(at);
   }
 }
 #else

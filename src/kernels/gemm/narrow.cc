@@ -11,6 +11,7 @@
 
 #include "kernels/gemm/dot_products-inl.h"
 #include "kernels/gemm/transpose-inl.h"
+#include "kernels/simd/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
@@ -19,14 +20,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows of few terms are transposed, so that a vector holds a term of many.
 bool SideBySide([[maybe_unused]] int64_t n, [[maybe_unused]] int64_t k) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
   return k <= 16 * n;
 #else
   return false;
 #endif
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 constexpr int64_t group_rows = 4;
 
 // sums[r * n + j] of `rows` rows.
@@ -87,16 +88,16 @@ void TransposedRows(const float* a, int64_t a_stride, int64_t rows, const float*
     for (int j = 0; j < n; ++j) sum[j] = hn::Zero(d);
     for (int64_t i = 0; i < k; i += tile_lanes) {
       const int64_t terms = std::min<int64_t>(tile_lanes, k - i);
-      const auto mask = hn::FirstN(d, static_cast<size_t>(terms));
+      const FirstLanes used(terms);
       const float* from = a + r * a_stride + i;
       TileVec v[tile_lanes];
       if (some == tile_lanes) {
 #pragma GCC unroll 16
-        for (int x = 0; x < tile_lanes; ++x) v[x] = hn::MaskedLoad(mask, d, from + x * a_stride);
+        for (int x = 0; x < tile_lanes; ++x) v[x] = used.load(from + x * a_stride);
       } else {
 #pragma GCC unroll 16
         for (int x = 0; x < tile_lanes; ++x)
-          v[x] = x < some ? hn::MaskedLoad(mask, d, from + x * a_stride) : hn::Zero(d);
+          v[x] = x < some ? used.load(from + x * a_stride) : hn::Zero(d);
       }
       TransposeVecs(v);
 #pragma GCC unroll 16
@@ -171,7 +172,7 @@ void OuterProduct(const float* a, int64_t a_stride, int64_t rows, const float* b
     }
     for (; j < n; j += lanes) {
       const auto some = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - j)));
-      hn::BlendedStore(hn::MulAdd(factor, hn::MaskedLoad(some, d, b + j), zero), some, d, c + j);
+      masked::Store(hn::MulAdd(factor, masked::Load(some, d, b + j), zero), some, d, c + j);
     }
   }
 }

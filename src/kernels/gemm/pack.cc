@@ -68,7 +68,7 @@ void pack_strips(const TileKernels& kernels, const Strips& strips, int64_t first
                  const float* a, int64_t row_stride, int64_t column_stride, int64_t k, float* out) {
   for (int64_t s = first; s < last; ++s) {
     pack_panel(kernels, a + strips.begin(s) * row_stride, column_stride, row_stride, k,
-               strips.height(s), out + (s - first) * k * kernels.lanes, kernels.lanes);
+               strips.height(s), out + (s - first) * k * kernels.strip_width, kernels.strip_width);
   }
 }
 

@@ -23,8 +23,8 @@ void pack_panel(const TileKernels& kernels, const float* b, int64_t row_stride,
 void pack_float16(const void* b, int64_t row_stride, int64_t column_stride, int64_t k,
                   int64_t columns, uint16_t* out, int64_t width);
 
-// Strips [first, last) of A, each term after term, kernels.lanes floats each: a StripOperand of
-// stride kernels.lanes and distance k * kernels.lanes.
+// Strips [first, last) of A, each term after term, kernels.strip_width floats each: a StripOperand
+// of stride kernels.strip_width and distance k * kernels.strip_width.
 void pack_strips(const TileKernels& kernels, const Strips& strips, int64_t first, int64_t last,
                  const float* a, int64_t row_stride, int64_t column_stride, int64_t k, float* out);
 

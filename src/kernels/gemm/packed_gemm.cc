@@ -96,7 +96,7 @@ struct PackedGemm {
   int64_t widened_floats() const {
     return widens() ? round_up(std::min(K, chunks.size()) * panels.width, 16) : 0;
   }
-  int64_t packed_floats() const { return packs_a ? block * K * kernels.lanes : 0; }
+  int64_t packed_floats() const { return packs_a ? block * K * kernels.strip_width : 0; }
   int64_t worker_floats() const {
     if (splits) return SplitSpace::floats(block, chunks, panels);
     return round_up(packed_floats() + partial_floats(chunks, block, kernels), 16) +
@@ -173,7 +173,7 @@ void run_task(const PackedGemm& g, int64_t task, const void* b, float* c, int64_
   float* space = packed_blocks.space(worker);
   StripOperand left{g.a.data + g.strips.begin(first) * g.a.row_stride, g.a.row_stride, 0, false};
   if (g.packs_a) {
-    left = {space, g.kernels.lanes, g.K * g.kernels.lanes, true};
+    left = {space, g.kernels.strip_width, g.K * g.kernels.strip_width, true};
     if (packed_blocks.changes(worker, first)) {
       pack_strips(g.kernels, g.strips, first, last, g.a.data, g.a.row_stride, g.a.column_stride,
                   g.K, space);

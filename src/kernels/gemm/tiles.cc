@@ -215,7 +215,7 @@ void StoreTransposedBlocks(const TileStore& store) {
   StoreTile(rows);
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 // A whole vector of output rows, from registers to their places.
 template <bool residual>
 void StoreTransposedAs(const TileStore& s) {
@@ -225,7 +225,7 @@ void StoreTransposedAs(const TileStore& s) {
   const TileVec beta = hn::Set(d, e.beta);
   float low, high;
   ClipRange(e, low, high);
-  const auto used = hn::FirstN(d, static_cast<size_t>(s.columns));
+  const FirstLanes used(s.columns);
   for (int64_t row = 0; row < s.rows; row += tile_lanes) {
     TileVec v[tile_lanes];
 #pragma GCC unroll 16
@@ -242,9 +242,9 @@ void StoreTransposedAs(const TileStore& s) {
       const TileVec offset = bias == nullptr ? hn::Zero(d) : hn::Mul(beta, hn::Set(d, bias[i]));
       TileVec x = hn::MulAdd(alpha, v[i], offset);
       if constexpr (residual) {
-        x = hn::MulAdd(beta, hn::MaskedLoad(used, d, added + i * s.residual_stride), x);
+        x = hn::MulAdd(beta, used.load(added + i * s.residual_stride), x);
       }
-      hn::BlendedStore(Clamp(d, x, low, high), used, d, to + i * s.c_stride);
+      used.store(Clamp(d, x, low, high), to + i * s.c_stride);
     }
   }
 }
@@ -338,9 +338,9 @@ HWY_INLINE void DotRow(int64_t k, const float* a, const float* b, int64_t b_stri
   }
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 // As many rows as leave room for their sums in registers, times four columns.
-constexpr int max_dot_rows = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+constexpr int max_dot_rows = HWY_TARGET == HWY_AVX2 ? 2 : 4;
 
 template <int rows>
 HWY_INLINE void DotRows(int64_t k, const float* a, int64_t a_stride, const float* b,
@@ -364,7 +364,7 @@ HWY_INLINE int DotSeveral(int64_t k, const float* a, int64_t a_stride, int rows,
                           int64_t b_stride, int64_t ahead, float* sums, int64_t sums_stride) {
   switch (std::min(rows, max_dot_rows)) {
     case 2: DotRows<2>(k, a, a_stride, b, b_stride, ahead, sums, sums_stride); return 2;
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET != HWY_AVX2
     case 3: DotRows<3>(k, a, a_stride, b, b_stride, ahead, sums, sums_stride); return 3;
     case 4: DotRows<4>(k, a, a_stride, b, b_stride, ahead, sums, sums_stride); return 4;
 #endif
@@ -410,6 +410,7 @@ TileKernels MakeTable() {
   TileKernels table;
   table.lanes = tile_lanes;
   table.tile_rows = tile_rows;
+  table.strip_width = transposed_stride;
   table.panel_columns = 2 * tile_lanes;
   table.flat_rows = flat_rows;
   static_assert(2 * tile_lanes % flat_rows == 0);

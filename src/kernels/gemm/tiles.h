@@ -78,6 +78,7 @@ struct Float16Tiles {
 struct TileKernels {
   int lanes = 0;          // floats in a vector
   int tile_rows = 0;      // most rows of one tile
+  int strip_width = 0;    // these in whole vectors: the floats of each term of a packed strip
   int panel_columns = 0;  // two vectors
   int flat_rows = 0;      // most rows of tiles three vectors wide; divides panel_columns
   bool halves = false;  // by_rows and by_offsets have kernels of half_empty vectors, and these pay

@@ -69,6 +69,18 @@ HWY_INLINE void TransposeVecs(TileVec (&v)[8]) {
     v[4 + j].raw = _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x31);
   }
 }
+#elif HWY_TARGET == HWY_NEON
+HWY_INLINE void TransposeVecs(TileVec (&v)[4]) {
+  const TileTag d;
+  const TileVec low01 = hn::InterleaveLower(d, v[0], v[1]);
+  const TileVec high01 = hn::InterleaveUpper(d, v[0], v[1]);
+  const TileVec low23 = hn::InterleaveLower(d, v[2], v[3]);
+  const TileVec high23 = hn::InterleaveUpper(d, v[2], v[3]);
+  v[0] = hn::ConcatLowerLower(d, low23, low01);
+  v[1] = hn::ConcatUpperUpper(d, low23, low01);
+  v[2] = hn::ConcatLowerLower(d, high23, high01);
+  v[3] = hn::ConcatUpperUpper(d, high23, high01);
+}
 #else
 HWY_INLINE void TransposeVecs(TileVec (&v)[4]) {
   float in[4][4], out[4][4];

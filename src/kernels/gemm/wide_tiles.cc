@@ -8,6 +8,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -55,7 +57,7 @@ void Multiply(const Tile<T>& t) {
   const bool whole = t.last == lanes;
   const auto some = hn::FirstN(d, static_cast<size_t>(t.last));
   const auto load = [&](const T* from, int v) HWY_ATTR {
-    return v + 1 == width && !whole ? hn::MaskedLoad(some, d, from + v * lanes)
+    return v + 1 == width && !whole ? masked::Load(some, d, from + v * lanes)
                                     : hn::LoadU(d, from + v * lanes);
   };
   hn::Vec<Tag<T>> sums[rows][width];
@@ -82,7 +84,7 @@ void Multiply(const Tile<T>& t) {
 #pragma GCC unroll 2
     for (int v = 0; v < width; ++v) {
       if (v + 1 == width && !whole)
-        hn::BlendedStore(sums[r][v], some, d, t.c + r * t.ldc + v * lanes);
+        masked::Store(sums[r][v], some, d, t.c + r * t.ldc + v * lanes);
       else
         hn::StoreU(sums[r][v], d, t.c + r * t.ldc + v * lanes);
     }
@@ -170,8 +172,8 @@ HWY_INLINE void AddTerms(const T* a, int64_t a_column, const T* b, int64_t b_row
   }
   if (j < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - j));
-    hn::BlendedStore(add([&](const T* at) HWY_ATTR { return hn::MaskedLoad(some, d, at); }, j),
-                     some, d, c + j);
+    masked::Store(add([&](const T* at) HWY_ATTR { return masked::Load(some, d, at); }, j), some, d,
+                  c + j);
   }
 }
 
@@ -216,7 +218,7 @@ HWY_INLINE void Dots(const T* a, int64_t a_row, const T* b, int64_t k, T* c, int
     step([&](const T* at) HWY_ATTR { return hn::LoadU(d, at); }, i);
   if (i < k) {
     const auto some = hn::FirstN(d, static_cast<size_t>(k - i));
-    step([&](const T* at) HWY_ATTR { return hn::MaskedLoad(some, d, at); }, i);
+    step([&](const T* at) HWY_ATTR { return masked::Load(some, d, at); }, i);
   }
   // Lane by lane: the intrinsics add the last ones as signed numbers, which must not overflow.
   HWY_ALIGN T lane[hn::MaxLanes(d)];

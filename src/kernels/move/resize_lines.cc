@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -101,7 +103,7 @@ void SumAlong(const LineSums& sums, const float* x, float* y) {
     if (at + lanes <= sums.out)
       hn::StoreU(v, d, y + at);
     else
-      hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(sums.out - at)), d, y + at);
+      masked::Store(v, hn::FirstN(d, static_cast<size_t>(sums.out - at)), d, y + at);
   }
 }
 
@@ -119,10 +121,10 @@ HWY_INLINE void AcrossVectors(const float* x, int64_t step, const int32_t* index
     const float* from = x + index[t] * step;
     for (int j = 0; j < V - 1; ++j)
       sum[j] = hn::MulAdd(factor, hn::LoadU(d, from + j * lanes), sum[j]);
-    sum[V - 1] = hn::MulAdd(factor, hn::MaskedLoad(last, d, from + (V - 1) * lanes), sum[V - 1]);
+    sum[V - 1] = hn::MulAdd(factor, masked::Load(last, d, from + (V - 1) * lanes), sum[V - 1]);
   }
   for (int j = 0; j < V - 1; ++j) hn::StoreU(sum[j], d, y + j * lanes);
-  hn::BlendedStore(sum[V - 1], last, d, y + (V - 1) * lanes);
+  masked::Store(sum[V - 1], last, d, y + (V - 1) * lanes);
 }
 
 void SumAcross(const float* x, int64_t step, const int32_t* index, const double* weight,
@@ -152,13 +154,13 @@ void RepeatPixel(const uint32_t* x, int64_t words, int64_t times, uint32_t* y) {
   for (; i < words; i += lanes) {
     const int64_t rest = HWY_MIN(words - i, lanes);
     const auto some = hn::FirstN(d, static_cast<size_t>(rest));
-    const auto a = hn::MaskedLoad(some, d, x + i);
+    const auto a = masked::Load(some, d, x + i);
     uint32_t* to = y + i;
     for (int64_t k = 0; k < times; ++k, to += words) {
       if (rest == lanes)
         hn::StoreU(a, d, to);
       else
-        hn::BlendedStore(a, some, d, to);
+        masked::Store(a, some, d, to);
     }
   }
 }
@@ -185,10 +187,10 @@ HWY_INLINE void PixelVectors(const float* const* from, const float* weight, int6
     const float* x = from[t] + at;
     for (int j = 0; j < V - 1; ++j)
       sum[j] = hn::MulAdd(factor, hn::LoadU(d, x + j * lanes), sum[j]);
-    sum[V - 1] = hn::MulAdd(factor, hn::MaskedLoad(last, d, x + (V - 1) * lanes), sum[V - 1]);
+    sum[V - 1] = hn::MulAdd(factor, masked::Load(last, d, x + (V - 1) * lanes), sum[V - 1]);
   }
   for (int j = 0; j < V - 1; ++j) hn::StoreU(sum[j], d, y + at + j * lanes);
-  hn::BlendedStore(sum[V - 1], last, d, y + at + (V - 1) * lanes);
+  masked::Store(sum[V - 1], last, d, y + at + (V - 1) * lanes);
 }
 
 void SumPixel(const float* const* from, const float* weight, int64_t terms, int64_t n, float* y) {

@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -68,7 +70,7 @@ struct Joined {
   HWY_INLINE Vector Load(const float* x, int j) const {
     const Floats d;
     x += j * static_cast<int64_t>(hn::Lanes(d));
-    return j < V - 1 ? hn::LoadU(d, x) : hn::MaskedLoad(last, d, x);
+    return j < V - 1 ? hn::LoadU(d, x) : masked::Load(last, d, x);
   }
 
   Mask last;
@@ -175,7 +177,7 @@ HWY_INLINE void Along(int64_t out, int64_t stride, const float* line, const Wind
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (out < lanes)
-    return hn::BlendedStore(done(window(line), 0), hn::FirstN(d, static_cast<size_t>(out)), d, y);
+    return masked::Store(done(window(line), 0), hn::FirstN(d, static_cast<size_t>(out)), d, y);
   for (int64_t k = 0;; k = HWY_MIN(k + lanes, out - lanes)) {
     hn::StoreU(done(window(line + k * stride), k), d, y + k);
     if (k + lanes == out) break;

@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -111,12 +113,12 @@ void Pixels(const float* const* taps, int64_t count, int64_t step, int64_t pixel
   const int64_t whole = channels / lanes * lanes;
   const auto left = hn::FirstN(d, static_cast<size_t>(channels - whole));
   const auto load = [d](const float* p) HWY_ATTR { return hn::LoadU(d, p); };
-  const auto load_left = [d, left](const float* p) HWY_ATTR { return hn::MaskedLoad(left, d, p); };
+  const auto load_left = [d, left](const float* p) HWY_ATTR { return masked::Load(left, d, p); };
   for (int64_t at = 0; pixels > 0; --pixels, at += step, y += channels) {
     for (int64_t c = 0; c < whole; c += lanes)
       hn::StoreU(Join::Of(d, load, taps, count, at + c, factor), d, y + c);
     if (whole < channels)
-      hn::BlendedStore(Join::Of(d, load_left, taps, count, at + whole, factor), left, d, y + whole);
+      masked::Store(Join::Of(d, load_left, taps, count, at + whole, factor), left, d, y + whole);
   }
 }
 
@@ -246,7 +248,7 @@ void PoolPlanes(PoolKind kind, const float* x, int64_t planes, int64_t n, float*
   const auto least = hn::Neg(hn::Inf(d));
   for (int64_t p = 0; p < planes; ++p, x += n) {
     // With vectors of one lane such a load reads even what is masked off.
-    const auto rest = whole < n ? hn::MaskedLoad(left, d, x + whole) : hn::Zero(d);
+    const auto rest = whole < n ? masked::Load(left, d, x + whole) : hn::Zero(d);
     auto sum = rest;
     for (int64_t i = 0; i < whole; i += lanes) sum = hn::Add(sum, hn::LoadU(d, x + i));
     y[p] = hn::GetLane(hn::SumOfLanes(d, sum));

@@ -12,6 +12,7 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/matmul_any.h"
+#include "kernels/simd/masked-inl.h"
 #include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -44,13 +45,13 @@ void ForwardRow(float* gates, float* c, float* h, int64_t n) {
   }
   if (j >= n) return;
   const auto some = hn::FirstN(d, static_cast<size_t>(n - j));
-  const auto load = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from + j); };
+  const auto load = [&](const float* from) HWY_ATTR { return masked::Load(some, d, from + j); };
   at(load(gates), load(gates + n), load(gates + 2 * n), load(gates + 3 * n), load(c),
      [&](auto i, auto o, auto f, auto g, auto next, auto state) HWY_ATTR {
-       hn::BlendedStore(i, some, d, gates + j), hn::BlendedStore(o, some, d, gates + n + j);
-       hn::BlendedStore(f, some, d, gates + 2 * n + j);
-       hn::BlendedStore(g, some, d, gates + 3 * n + j);
-       hn::BlendedStore(next, some, d, c + j), hn::BlendedStore(state, some, d, h + j);
+       masked::Store(i, some, d, gates + j), masked::Store(o, some, d, gates + n + j);
+       masked::Store(f, some, d, gates + 2 * n + j);
+       masked::Store(g, some, d, gates + 3 * n + j);
+       masked::Store(next, some, d, c + j), masked::Store(state, some, d, h + j);
      });
 }
 
@@ -89,8 +90,8 @@ void BackwardRow(const float* gates, const float* cell, const float* before, con
   }
   if (j >= n) return;
   const auto some = hn::FirstN(d, static_cast<size_t>(n - j));
-  part([&](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from + j); },
-       [&](auto v, float* to) HWY_ATTR { hn::BlendedStore(v, some, d, to + j); });
+  part([&](const float* from) HWY_ATTR { return masked::Load(some, d, from + j); },
+       [&](auto v, float* to) HWY_ATTR { masked::Store(v, some, d, to + j); });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
+#include "kernels/simd/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
@@ -33,7 +34,7 @@ float CenteredDot(const float* x, const float* dy, float center, int64_t n) {
   for (; i + lanes <= n; i += lanes) add(a, i);
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto v = hn::MaskedLoad(some, d, x + i), w = hn::MaskedLoad(some, d, dy + i);
+    const auto v = masked::Load(some, d, x + i), w = masked::Load(some, d, dy + i);
     b = hn::MulAdd(hn::IfThenElseZero(some, hn::Sub(v, middle)), w, b);
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
@@ -54,8 +55,7 @@ void GradientRow(const float* x, const float* dy, float center, float mean, floa
     hn::StoreU(at(hn::LoadU(d, x + i), hn::LoadU(d, dy + i)), d, dx + i);
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    hn::BlendedStore(at(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, dy + i)), some, d,
-                     dx + i);
+    masked::Store(at(masked::Load(some, d, x + i), masked::Load(some, d, dy + i)), some, d, dx + i);
   }
 }
 

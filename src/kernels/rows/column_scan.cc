@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -18,13 +20,13 @@ HWY_INLINE void ScanVectors(const ColumnScan<T>& s, int64_t column, size_t some)
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto mask = hn::FirstN(d, some);
   const auto load = [&](const T* from) HWY_ATTR {
-    return whole ? hn::LoadU(d, from) : hn::MaskedLoad(mask, d, from);
+    return whole ? hn::LoadU(d, from) : masked::Load(mask, d, from);
   };
   const auto store = [&](auto v, T* to) HWY_ATTR {
     if constexpr (whole)
       hn::StoreU(v, d, to);
     else
-      hn::BlendedStore(v, mask, d, to);
+      masked::Store(v, mask, d, to);
   };
   hn::Vec<decltype(d)> total[vectors];
 #pragma GCC unroll 16

@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd/double_math-inl.h"
+#include "kernels/simd/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
@@ -49,7 +50,7 @@ double FoldDoubles(const double* x, int64_t n, double neutral, const Step& step,
   for (; i + lanes <= n; i += lanes) v0 = step(v0, hn::LoadU(d, x + i));
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    v1 = hn::IfThenElse(some, step(v1, hn::MaskedLoad(some, d, x + i)), v1);
+    v1 = hn::IfThenElse(some, step(v1, masked::Load(some, d, x + i)), v1);
   }
   return JoinLanes(join(join(v0, v1), join(v2, v3)), join_lane);
 }
@@ -96,7 +97,7 @@ HWY_INLINE double ExtremeOfDoubles(const double* x, int64_t n, double neutral,
   }
   for (; i < n; i += lanes) {
     const auto some = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - i)));
-    const DoubleVec v = hn::IfThenElse(some, hn::MaskedLoad(some, d, x + i), start);
+    const DoubleVec v = hn::IfThenElse(some, masked::Load(some, d, x + i), start);
     nan = hn::Or(nan, hn::IsNaN(v));
     best[0] = better(best[0], v);
   }
@@ -135,8 +136,8 @@ double DoubleRowExp(const double* x, double center, double* y, int64_t n) {
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const DoubleVec v = sm::Exp(d, hn::Sub(hn::MaskedLoad(some, d, x + i), middle));
-    hn::BlendedStore(v, some, d, y + i);
+    const DoubleVec v = sm::Exp(d, hn::Sub(masked::Load(some, d, x + i), middle));
+    masked::Store(v, some, d, y + i);
     sum = hn::Add(sum, hn::IfThenElseZero(some, v));
   }
   return JoinLanes(sum, add_lanes);
@@ -159,8 +160,8 @@ HWY_INLINE void JoinRows(const double* x, int64_t stride, double* y, int64_t n, 
     hn::StoreU(joined([&](const double* p) HWY_ATTR { return hn::LoadU(d, p); }, i), d, y + i);
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto load = [&](const double* p) HWY_ATTR { return hn::MaskedLoad(some, d, p); };
-    hn::BlendedStore(joined(load, i), some, d, y + i);
+    const auto load = [&](const double* p) HWY_ATTR { return masked::Load(some, d, p); };
+    masked::Store(joined(load, i), some, d, y + i);
   }
 }
 template <class Join>
@@ -193,11 +194,10 @@ void DoubleColumnExp(const double* x, const double* centers, double* y, double* 
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const DoubleVec off =
-        hn::Sub(hn::MaskedLoad(some, d, x + i), hn::MaskedLoad(some, d, centers + i));
+    const DoubleVec off = hn::Sub(masked::Load(some, d, x + i), masked::Load(some, d, centers + i));
     const DoubleVec power = sm::Exp(d, off);
-    if (y != nullptr) hn::BlendedStore(power, some, d, y + i);
-    hn::BlendedStore(hn::Add(hn::MaskedLoad(some, d, sums + i), power), some, d, sums + i);
+    if (y != nullptr) masked::Store(power, some, d, y + i);
+    masked::Store(hn::Add(masked::Load(some, d, sums + i), power), some, d, sums + i);
   }
 }
 

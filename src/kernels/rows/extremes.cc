@@ -8,6 +8,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -61,7 +63,7 @@ void Columns(const float* x, int64_t stride, int64_t n, int64_t width, int64_t* 
           n, [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i * stride + j); }, best, where);
     } else {
       Walk<largest, select_last>(
-          n, [&](int64_t i) HWY_ATTR { return hn::MaskedLoad(mask, d, x + i * stride + j); }, best,
+          n, [&](int64_t i) HWY_ATTR { return masked::Load(mask, d, x + i * stride + j); }, best,
           where);
     }
     alignas(64) int32_t at[hn::MaxLanes(Floats())];
@@ -88,10 +90,10 @@ HWY_INLINE int64_t Row(const float* x, int64_t n) {
     Walk<largest, select_last>(
         steps, [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i * lanes); }, best, where);
   } else {
-    best = hn::IfThenElse(some, hn::MaskedLoad(some, d, x), beyond);
+    best = hn::IfThenElse(some, masked::Load(some, d, x), beyond);
   }
   if (steps > 0 && rest > 0) {
-    const auto v = hn::MaskedLoad(some, d, x + steps * lanes);
+    const auto v = masked::Load(some, d, x + steps * lanes);
     const auto better = hn::And(some, Better<largest, select_last>(v, best));
     best = hn::IfThenElse(better, v, best);
     where = hn::IfThenElse(hn::RebindMask(whole, better),

@@ -10,6 +10,7 @@
 
 #include "kernels/rows/grain.h"
 #include "kernels/rows/row_math.h"
+#include "kernels/simd/masked-inl.h"
 
 #ifndef SARDONYX_KERNELS_ROWS_LAYER_NORM_GRADIENT
 #define SARDONYX_KERNELS_ROWS_LAYER_NORM_GRADIENT
@@ -59,9 +60,9 @@ RowSums<float> SumsOfRow(const float* x, const float* scale, const float* dy, fl
   for (; i + lanes <= n; i += lanes) at(i, squares, flow, along);
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto off = hn::IfThenElseZero(some, hn::Sub(hn::MaskedLoad(some, d, x + i), middle));
-    add(off, hn::Mul(hn::MaskedLoad(some, d, dy + i), hn::MaskedLoad(some, d, scale + i)),
-        more_squares, more_flow, more_along);
+    const auto off = hn::IfThenElseZero(some, hn::Sub(masked::Load(some, d, x + i), middle));
+    add(off, hn::Mul(masked::Load(some, d, dy + i), masked::Load(some, d, scale + i)), more_squares,
+        more_flow, more_along);
   }
   const auto total = [&](auto a, auto b)
                          HWY_ATTR { return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b))); };
@@ -87,14 +88,14 @@ void SlopesOfRow(const float* x, const float* scale, const float* dy, const RowS
   }
   if (i == n) return;
   const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-  const auto off = hn::Sub(hn::MaskedLoad(some, d, x + i), middle),
-             flow = hn::MaskedLoad(some, d, dy + i);
+  const auto off = hn::Sub(masked::Load(some, d, x + i), middle),
+             flow = masked::Load(some, d, dy + i);
   if (dscale != nullptr) {
-    hn::BlendedStore(hn::MulAdd(flow, hn::Mul(off, times), hn::MaskedLoad(some, d, dscale + i)),
-                     some, d, dscale + i);
+    masked::Store(hn::MulAdd(flow, hn::Mul(off, times), masked::Load(some, d, dscale + i)), some, d,
+                  dscale + i);
   }
   if (dx != nullptr)
-    hn::BlendedStore(slope_of(off, flow, hn::MaskedLoad(some, d, scale + i)), some, d, dx + i);
+    masked::Store(slope_of(off, flow, masked::Load(some, d, scale + i)), some, d, dx + i);
 }
 
 }  // namespace

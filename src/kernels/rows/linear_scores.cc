@@ -8,6 +8,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -103,12 +105,12 @@ HWY_INLINE void DotRows(const double* weights, double start, const T* x, int64_t
   }
   if (f < features) {
     const auto rest = static_cast<size_t>(features - f);
-    const auto weight = hn::MaskedLoad(hn::FirstN(d, rest), d, weights + f);
+    const auto weight = masked::Load(hn::FirstN(d, rest), d, weights + f);
     const auto some = hn::FirstN(given, rest);
 #pragma GCC unroll 4
     for (int r = 0; r < count; ++r) {
       sums[r] =
-          hn::MulAdd(promoted(hn::MaskedLoad(some, given, x + r * features + f)), weight, sums[r]);
+          hn::MulAdd(promoted(masked::Load(some, given, x + r * features + f)), weight, sums[r]);
     }
   }
 #pragma GCC unroll 4

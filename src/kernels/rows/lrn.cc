@@ -16,6 +16,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
 #include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -57,12 +58,12 @@ template <class D>
 HWY_INLINE void LrnVector(D d, const LrnTile& t, const float* x, hn::Mask<D> some, float* y) {
   auto sum = hn::Zero(d);
   for (int64_t c = -t.below; c <= t.above; ++c) {
-    const auto v = hn::MaskedLoad(some, d, x + c * t.inner);
+    const auto v = masked::Load(some, d, x + c * t.inner);
     sum = hn::MulAdd(v, v, sum);
   }
-  const auto v = hn::MaskedLoad(some, d, x);
+  const auto v = masked::Load(some, d, x);
   const auto base = hn::MulAdd(sum, hn::Set(d, t.scale), hn::Set(d, t.bias));
-  hn::BlendedStore(hn::Mul(v, NegativePower(d, base, t.beta)), some, d, y);
+  masked::Store(hn::Mul(v, NegativePower(d, base, t.beta)), some, d, y);
 }
 
 void LrnRow(const LrnTile& t, const float* x, float* y, int64_t n) {

@@ -9,6 +9,7 @@
 
 #include "kernels/elementwise/loops-inl.h"
 #include "kernels/rows/fold-inl.h"
+#include "kernels/simd/masked-inl.h"
 #include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,7 +37,7 @@ HWY_INLINE float FoldRow(const float* x, int64_t n, float first, const Step& ste
   for (; i + lanes <= n; i += lanes) a = step(d, a, hn::LoadU(d, x + i));
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    b = hn::IfThenElse(some, step(d, b, hn::MaskedLoad(some, d, x + i)), b);
+    b = hn::IfThenElse(some, step(d, b, masked::Load(some, d, x + i)), b);
   }
   if (n < 4 * lanes) return Fold(d, combine(d, a, b), combine);
   return Fold(d, combine(d, combine(d, a, b), combine(d, c, e)), combine);
@@ -72,7 +73,7 @@ HWY_INLINE float ExtremeOfRow(const float* x, int64_t n, float neutral, const Be
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto v = hn::IfThenElse(some, hn::MaskedLoad(some, d, x + i), start);
+    const auto v = hn::IfThenElse(some, masked::Load(some, d, x + i), start);
     nan = hn::Or(nan, hn::IsNaN(v));
     b = better(b, v);
   }
@@ -146,8 +147,8 @@ float RowExp(const float* x, float center, float* y, int64_t n) {
   }
   for (; i < n; i += lanes) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto v = sm::Exp(d, hn::Sub(hn::MaskedLoad(some, d, x + i), shift));
-    hn::BlendedStore(v, some, d, y + i);
+    const auto v = sm::Exp(d, hn::Sub(masked::Load(some, d, x + i), shift));
+    masked::Store(v, some, d, y + i);
     a = hn::Add(a, hn::IfThenElseZero(some, v));
   }
   return Fold(d, hn::Add(a, b), add_of);
@@ -208,8 +209,8 @@ HWY_INLINE void NormalizeWith(const float* x, float center, float factor, const 
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto load = [&](const float* p) HWY_ATTR { return hn::MaskedLoad(some, d, p + i); };
-    hn::BlendedStore(normal(load(x), load), some, d, y + i);
+    const auto load = [&](const float* p) HWY_ATTR { return masked::Load(some, d, p + i); };
+    masked::Store(normal(load(x), load), some, d, y + i);
   }
 }
 
@@ -263,11 +264,11 @@ HWY_INLINE RowMoments NormalizeAhead(const NormalizedRow& row, int64_t n) {
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
     const auto load = [i, d, some](const float* p)
-                          HWY_ATTR { return hn::MaskedLoad(some, d, p + i); };
+                          HWY_ATTR { return masked::Load(some, d, p + i); };
     const V off = hn::Sub(load(next), next_shift);
     squares1 = hn::IfThenElse(some, hn::MulAdd(off, off, squares1), squares1);
     sum1 = hn::IfThenElse(some, hn::Add(sum1, load(second_next)), sum1);
-    hn::BlendedStore(normal(load), some, d, y + i);
+    masked::Store(normal(load), some, d, y + i);
   }
   const auto total = [d](V a, V b, V c, V e) HWY_ATTR {
     return Fold(d, hn::Add(hn::Add(a, b), hn::Add(c, e)), add_of);
@@ -293,7 +294,7 @@ HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float*
   const auto some = hn::FirstN(d, static_cast<size_t>(last));
   const auto load = [&](const float* from, int i) HWY_ATTR {
     return whole || i + 1 < vectors ? hn::LoadU(d, from + i * lanes)
-                                    : hn::MaskedLoad(some, d, from + i * lanes);
+                                    : masked::Load(some, d, from + i * lanes);
   };
   hn::Vec<decltype(d)> v[vectors];
 #pragma GCC unroll 4
@@ -307,7 +308,7 @@ HWY_INLINE void StepColumns(const float* x, int64_t stride, int64_t rows, float*
   if constexpr (whole)
     hn::StoreU(v[vectors - 1], d, y + (vectors - 1) * lanes);
   else
-    hn::BlendedStore(v[vectors - 1], some, d, y + (vectors - 1) * lanes);
+    masked::Store(v[vectors - 1], some, d, y + (vectors - 1) * lanes);
 }
 
 template <class F>
@@ -364,10 +365,10 @@ HWY_INLINE void ExpOfColumns(const float* x, const float* centers, float* y, flo
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto load = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from + i); };
+    const auto load = [&](const float* from) HWY_ATTR { return masked::Load(some, d, from + i); };
     const auto v = sm::ExpNotPositive(d, hn::Sub(load(x), load(centers)));
-    if constexpr (stored) hn::BlendedStore(v, some, d, y + i);
-    hn::BlendedStore(hn::Add(load(sums), v), some, d, sums + i);
+    if constexpr (stored) masked::Store(v, some, d, y + i);
+    masked::Store(hn::Add(load(sums), v), some, d, sums + i);
   }
 }
 void ColumnExp(const float* x, const float* centers, float* y, float* sums, int64_t n) {
@@ -402,8 +403,8 @@ void ColumnShift(const float* x, const float* centers, const float* rests, float
   }
   if (i < n) {
     const auto some = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto load = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(some, d, from + i); };
-    hn::BlendedStore(shifted(load), some, d, y + i);
+    const auto load = [&](const float* from) HWY_ATTR { return masked::Load(some, d, from + i); };
+    masked::Store(shifted(load), some, d, y + i);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/rows/fold-inl.h"
+#include "kernels/simd/masked-inl.h"
 #include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,7 +30,7 @@ HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n, 
     hn::Vec<decltype(d)> v[vectors];
     for (int i = 0; i + 1 < vectors; ++i) v[i] = hn::LoadU(d, x + i * lanes);
     v[vectors - 1] =
-        hn::IfThenElse(some, hn::MaskedLoad(some, d, x + (vectors - 1) * lanes), nothing);
+        hn::IfThenElse(some, masked::Load(some, d, x + (vectors - 1) * lanes), nothing);
     // Where a NaN is lost here, the sum has it.
     const auto larger = [](auto, auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
     auto top = v[0];
@@ -53,7 +54,7 @@ HWY_INLINE void ShortSoftmax(const float* x, float* y, int64_t rows, int64_t n, 
     if (sums != nullptr) sums[r] = total;
     const auto factor = hn::Set(d, 1 / total);
     for (int i = 0; i + 1 < vectors; ++i) hn::StoreU(hn::Mul(v[i], factor), d, y + i * lanes);
-    hn::BlendedStore(hn::Mul(v[vectors - 1], factor), some, d, y + (vectors - 1) * lanes);
+    masked::Store(hn::Mul(v[vectors - 1], factor), some, d, y + (vectors - 1) * lanes);
   }
 }
 
@@ -72,7 +73,7 @@ HWY_INLINE void ShortLogSoftmax(const float* x, float* y, int64_t rows, int64_t 
       const float* row = x + (first + r) * n;
       V v[vectors];
       for (int i = 0; i + 1 < vectors; ++i) v[i] = hn::LoadU(d, row + i * lanes);
-      v[vectors - 1] = hn::IfThenElse(some, hn::MaskedLoad(some, d, row + (vectors - 1) * lanes),
+      v[vectors - 1] = hn::IfThenElse(some, masked::Load(some, d, row + (vectors - 1) * lanes),
                                       hn::Set(d, -std::numeric_limits<float>::infinity()));
       V top = v[0];
       for (int i = 1; i < vectors; ++i) top = hn::Max(top, v[i]);
@@ -92,8 +93,8 @@ HWY_INLINE void ShortLogSoftmax(const float* x, float* y, int64_t rows, int64_t 
       const auto shifted = [&](V e) HWY_ATTR { return hn::Sub(hn::Sub(e, center), rest); };
       for (int i = 0; i + 1 < vectors; ++i)
         hn::StoreU(shifted(hn::LoadU(d, row + i * lanes)), d, to + i * lanes);
-      const V end = hn::MaskedLoad(some, d, row + (vectors - 1) * lanes);
-      hn::BlendedStore(shifted(end), some, d, to + (vectors - 1) * lanes);
+      const V end = masked::Load(some, d, row + (vectors - 1) * lanes);
+      masked::Store(shifted(end), some, d, to + (vectors - 1) * lanes);
     }
   }
 }

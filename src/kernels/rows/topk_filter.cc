@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/simd/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
@@ -40,7 +42,7 @@ HWY_INLINE int64_t PlacesOf(const T* x, int64_t n, int32_t* places, const Test& 
   }
   for (; i < n; i += lanes) {
     const auto some = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - i)));
-    list(hn::And(some, is_better(hn::MaskedLoad(some, d, x + i))), i);
+    list(hn::And(some, is_better(masked::Load(some, d, x + i))), i);
   }
   return found;
 }

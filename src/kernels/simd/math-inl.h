@@ -26,26 +26,65 @@ template <class D>
 concept OfDoubles = std::is_same_v < hn::TFromD<D>,
 double > ;
 
-// max(v, low) and min(v, high) with NaN in v kept. x86 instructions return the second operand when
-// one is NaN, so the order does it there.
+// Max and Min that give NaN where the second operand is. x86 instructions return the second operand
+// when one of both is NaN. Arm has instructions for either way; Highway takes those that give the
+// number.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+template <class V>
+HWY_INLINE V MaxOrNaN(V a, V b) {
+  return hn::Max(a, b);
+}
+template <class V>
+HWY_INLINE V MinOrNaN(V a, V b) {
+  return hn::Min(a, b);
+}
+#elif HWY_TARGET == HWY_NEON
+HWY_INLINE hn::Vec128<float> MaxOrNaN(hn::Vec128<float> a, hn::Vec128<float> b) {
+  return hn::Vec128<float>(vmaxq_f32(a.raw, b.raw));
+}
+HWY_INLINE hn::Vec128<float> MinOrNaN(hn::Vec128<float> a, hn::Vec128<float> b) {
+  return hn::Vec128<float>(vminq_f32(a.raw, b.raw));
+}
+template <size_t N>
+HWY_INLINE hn::Vec128<float, N> MaxOrNaN(hn::Vec128<float, N> a, hn::Vec128<float, N> b) {
+  return hn::Vec128<float, N>(vmax_f32(a.raw, b.raw));
+}
+template <size_t N>
+HWY_INLINE hn::Vec128<float, N> MinOrNaN(hn::Vec128<float, N> a, hn::Vec128<float, N> b) {
+  return hn::Vec128<float, N>(vmin_f32(a.raw, b.raw));
+}
+HWY_INLINE hn::Vec128<double> MaxOrNaN(hn::Vec128<double> a, hn::Vec128<double> b) {
+  return hn::Vec128<double>(vmaxq_f64(a.raw, b.raw));
+}
+HWY_INLINE hn::Vec128<double> MinOrNaN(hn::Vec128<double> a, hn::Vec128<double> b) {
+  return hn::Vec128<double>(vminq_f64(a.raw, b.raw));
+}
+HWY_INLINE hn::Vec64<double> MaxOrNaN(hn::Vec64<double> a, hn::Vec64<double> b) {
+  return hn::Vec64<double>(vmax_f64(a.raw, b.raw));
+}
+HWY_INLINE hn::Vec64<double> MinOrNaN(hn::Vec64<double> a, hn::Vec64<double> b) {
+  return hn::Vec64<double>(vmin_f64(a.raw, b.raw));
+}
+#else
+template <class V>
+HWY_INLINE V MaxOrNaN(V a, V b) {
+  return hn::IfThenElse(hn::Lt(b, a), a, b);
+}
+template <class V>
+HWY_INLINE V MinOrNaN(V a, V b) {
+  return hn::IfThenElse(hn::Gt(b, a), a, b);
+}
+#endif
+
+// max(v, low) and min(v, high) with NaN in v kept.
 template <class D, class V>
 HWY_INLINE V RaiseTo(D d, V v, hn::TFromD<D> low) {
-  const V bound = hn::Set(d, low);
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  return hn::Max(bound, v);
-#else
-  return hn::IfThenElse(hn::Lt(v, bound), bound, v);
-#endif
+  return MaxOrNaN(hn::Set(d, low), v);
 }
 
 template <class D, class V>
 HWY_INLINE V LowerTo(D d, V v, hn::TFromD<D> high) {
-  const V bound = hn::Set(d, high);
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  return hn::Min(bound, v);
-#else
-  return hn::IfThenElse(hn::Gt(v, bound), bound, v);
-#endif
+  return MinOrNaN(hn::Set(d, high), v);
 }
 
 // c[0] + x (c[1] + x (c[2] + …)).
