@@ -120,8 +120,8 @@ std::string man_page(const ProgramReference& program) {
     page += fmt::format(".TP\n.B {}\n{}\n", exit.code, sentence(exit.meaning));
   page += ".SH ENVIRONMENT\n.TP\n.B SARDONYX_CPU\n";
   page += roff(
-      "avx512, avx_vnni, avx2 or baseline: kernels use no wider instructions than these. Without "
-      "it they use all that the processor has.");
+      "avx512, avx_vnni, avx2 or baseline; on Arm neon: kernels use no wider instructions than "
+      "these. Without it they use all that the processor has.");
   page += "\n.SH EXAMPLES\n";
   for (const Example& example : examples()) {
     page += ".TP\n" + bold(fmt::format("sardonyx {}", example.command)) + "\n";

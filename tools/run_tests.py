@@ -53,6 +53,11 @@ def run(command: list[str], log: pathlib.Path | None = None, **options) -> int:
     return code
 
 
+def built(options: argparse.Namespace, name: str) -> list[str]:
+    """How a program of the built tree is started."""
+    return [*options.emulator, str(options.build / "bin" / name)]
+
+
 # --- C++ --------------------------------------------------------------------------------------
 
 
@@ -103,11 +108,12 @@ def ctest(build: pathlib.Path, label: str, cases: str) -> Result:
     return result
 
 
-def run_gtest(program: pathlib.Path, label: str, arguments: tuple[str, ...] = (), **variables: str) -> Result:
+def run_gtest(program: pathlib.Path, label: str, arguments: tuple[str, ...] = (), emulator: tuple[str, ...] = (),
+              **variables: str) -> Result:
     report = program.parent.parent / "test-reports" / (label.replace(" ", "-") + ".xml")
     report.parent.mkdir(exist_ok=True)
     report.unlink(missing_ok=True)
-    code = run([str(program), f"--gtest_output=xml:{report}", *arguments], log=report.with_suffix(".log"),
+    code = run([*emulator, str(program), f"--gtest_output=xml:{report}", *arguments], log=report.with_suffix(".log"),
                env=dict(os.environ, GTEST_COLOR="no", **variables), timeout=1800)
     result = gtest_result(label, report) if report.exists() else Result()
     if code and not result.failures:
@@ -118,6 +124,9 @@ def run_gtest(program: pathlib.Path, label: str, arguments: tuple[str, ...] = ()
 def cpp_suite(options: argparse.Namespace) -> Result:
     """All of ctest, and the kernels once more as machines with less run them."""
     result = ctest(options.build, "cpp", options.cases)
+    if options.emulator:  # of Arm
+        result.add(run_gtest(options.build / "bin" / "test_kernels", "cpp kernels neon", emulator=options.emulator, SARDONYX_CPU="neon"))
+        return result
     for variant in ("avx512", "avx2", "baseline"):
         result.add(run_gtest(options.build / "bin" / "test_kernels", f"cpp kernels {variant}", SARDONYX_CPU=variant))
     bytes_alone = ("--gtest_filter=*Byte*:*Int8*:*NBits*",)  # what else differs from AVX2
@@ -196,6 +205,8 @@ def conformance_suite(options: argparse.Namespace) -> Result:
     result = Result()
     for cases in [options.cases, *options.historic]:
         result.add(conformance_of(cases, options))
+    if options.emulator:  # inference is the same on all processors
+        return result
     for cases in [options.cases, *options.historic]:
         release = pathlib.Path(cases).name
         result.add(inference_result(options, cases, f"infer {release}"))
@@ -231,7 +242,7 @@ def conformance_of(cases: str, options: argparse.Namespace) -> Result:
     report = options.build / "test-reports" / f"conformance-{release}.json"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    code = run([str(options.build / "bin" / "conformance_runner"), "--cases", cases, "--release", release,
+    code = run([*built(options, "conformance_runner"), "--cases", cases, "--release", release,
                 "--exceptions", str(ROOT / "tests" / "conformance" / "exceptions.txt"), "--mode", "both",
                 "--json", str(report)], log=report.with_suffix(".log"))
     if not report.exists():
@@ -331,11 +342,13 @@ def print_skips(skips: list[tuple[str, str]]) -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve(), required=True, help="the built tree")
-    parser.add_argument("--cases", required=True, help="the folder of backend test cases")
+    parser.add_argument("--cases", type=os.path.abspath, required=True, help="the folder of backend test cases")
     parser.add_argument("--release", help="of onnx that the cases are of, where their folder does not say")
     parser.add_argument("--historic", action="append", default=[],
                         help="a folder of a historic release's cases, named after it; repeatable")
     parser.add_argument("--python", help="a Python with the packages of tools/requirements.txt")
+    parser.add_argument("--emulator", type=lambda text: (text,), default=(),
+                        help="what runs the tree's programs, which are of another processor; for the suites cpp and conformance")
     parser.add_argument("--suite", action="append", choices=SUITES, help="only this one; repeatable")
     parser.add_argument("--sanitize", action="store_true", help="also the suite `sanitize`")
     parser.add_argument("--note", action="append", default=[], help="a closing line to print")
@@ -349,6 +362,8 @@ def main() -> int:
         chosen.append("sanitize")
     functions = {"cpp": cpp_suite, "conformance": conformance_suite, "python": python_suite,
                  "sanitize": sanitize_suite}
+    if options.emulator:
+        os.environ["SARDONYX_EMULATED"] = "1"  # for tests of what the system itself does
     total, lines = Result(), []
     for name in chosen:
         print(f"\n== {name}", flush=True)

@@ -1,11 +1,12 @@
 #include "avx2.h"
 
+#include <stdexcept>
+#if defined(__x86_64__)
 #include <cpuid.h>
 #include <ucontext.h>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
 
 namespace driver {
 namespace {
@@ -60,3 +61,10 @@ void answer_for_avx2(bool has_vnni) {
 }
 
 }  // namespace driver
+#else
+namespace driver {
+
+void answer_for_avx2(bool) { throw std::runtime_error("only processors of x86-64 can stand in"); }
+
+}  // namespace driver
+#endif

@@ -82,8 +82,9 @@ sardonyx_status* sardonyx_training_load(const char* path, const sardonyx_load_op
                                         sardonyx_training** training) {
   return guarded([&] {
     required(training, "training");
-    *training = new sardonyx_training(TrainingSession(
-        Model(&required(path, "path"), load_options(load)), training_options(options)));
+    const TrainingOptions wanted = training_options(options);  // refused before a file is read
+    *training = new sardonyx_training(
+        TrainingSession(Model(&required(path, "path"), load_options(load)), wanted));
   });
 }
 

@@ -60,6 +60,7 @@ Descriptor open_confined_by_component(int folder, const std::string& relative) {
   for (const auto& part : std::filesystem::path(relative)) {
     if (!part.empty() && part != ".") parts.push_back(part.string());
   }
+  if (parts.empty()) return Descriptor(openat(folder, ".", reading));
   Descriptor at;
   for (size_t i = 0; i < parts.size(); ++i) {
     const int outer = at.is_open() ? at.get() : folder;

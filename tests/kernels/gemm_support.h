@@ -38,12 +38,14 @@ class UseTarget {
 
 // The instruction sets that this machine (and SARDONYX_CPU) allow, narrowest first.
 inline std::vector<int64_t> usable_targets() {
+#if !HWY_ARCH_X86
+  return {HWY_STATIC_TARGET};
+#else
   std::vector<int64_t> targets{HWY_SCALAR};
-#if HWY_ARCH_X86
   if (instruction_set() >= InstructionSet::avx2) targets.push_back(HWY_AVX2);
   if (instruction_set() >= InstructionSet::avx512) targets.push_back(HWY_AVX3);
-#endif
   return targets;
+#endif
 }
 
 inline std::string target_name(const ::testing::TestParamInfo<int64_t>& info) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "sardonyx/about.h"
 #include "sardonyx/profile.h"
 #include "sardonyx/session.h"
 
@@ -199,6 +200,8 @@ TEST(MobileBlocks, RunInBandsWhereTheExpandedImageIsLarge) {
 
 // To a few channels the first convolution of a tile of rows is dot products.
 TEST(MobileBlocks, RunInBandsBehindConvolutionsToFewChannels) {
+  if (about().instruction_set.substr(0, 4) == "neon")
+    GTEST_SKIP() << "three channels nearly fill a vector of four floats";
   Block b;
   b.channels = 32, b.expanded = 3, b.first = 3, b.activation = 1, b.size = 320;
   const auto steps = steps_of(b);

@@ -226,7 +226,7 @@ TEST_F(External, TheFallbackRefusesTheSame) {
   fs::create_directory_symlink(outer_.path(), model_folder() + "/up");
   const Descriptor folder(open(model_folder().c_str(), O_RDONLY | O_DIRECTORY));
   for (const std::string name : {"sub/file", "./sub//file", "weights.bin", "sub/link",
-                                 "linked/file", "up/secret", "sub/none", "none/x"}) {
+                                 "linked/file", "up/secret", "sub/none", "none/x", "."}) {
     errno = 0;
     const bool one_call = open_confined(folder.get(), name).is_open();
     const int why = one_call ? 0 : errno;

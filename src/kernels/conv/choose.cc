@@ -52,7 +52,7 @@ std::string_view refuses_depthwise_nhwc(const ConvGeometry& g) {
 std::string_view refuses_grouped_nhwc(const ConvGeometry& g) {
   if (g.shuffle != 1) return "channels come shuffled";
   const int64_t lanes = tile_kernels().lanes;
-  if (lanes < 8) return "vectors of fewer than 8 floats";
+  if (tile_kernels().portable) return "no vectors";
   if (g.group == 1 || g.group_in != g.group_out) return "groups change their number of channels";
   constexpr int64_t most = 8;  // of more, one product for each group is faster
   if (g.group_in > most) return "more than 8 channels in a group";

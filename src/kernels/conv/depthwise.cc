@@ -110,7 +110,7 @@ void RowsOfColumn(const DepthwiseJob& job, int64_t begin, int64_t end, int64_t c
     const int64_t first = std::max<int64_t>(0, -in_row);
     const int64_t last = std::min<int64_t>(reach, g.in[1] - in_row);
     // The portable target does without the code for this: it would be two thirds of it.
-    if (tile_lanes >= 8 && first == 0 && last == reach) {
+    if (!is_portable && first == 0 && last == reach) {
 #pragma GCC unroll 16
       for (int i = 0; i < reach; ++i) add_row(i);
     } else {
@@ -321,7 +321,7 @@ void Phases(const DepthwiseJob& job) {
 void DepthwiseRows(const DepthwiseJob& job) {
   const ConvGeometry& g = *job.geometry;
   if (g.kernel[2] == 3) return RowsOfSize<3>(job);
-  if constexpr (tile_lanes < 8) {  // the portable target does without their code
+  if constexpr (is_portable) {
     return g.stride[2] == 2 ? Any<2>(job) : Any<1>(job);
   } else {
     g.kernel[2] == 5 ? RowsOfSize<5>(job) : RowsOfSize<7>(job);

@@ -106,10 +106,7 @@ HWY_INLINE TileVec Held(TileVec v) {
   return v;
 }
 
-// The portable target has less code: with all of it this file would be twice as large.
-constexpr bool is_portable = tile_lanes < 8 && HWY_TARGET != HWY_NEON;
-constexpr int registers = HWY_TARGET == HWY_AVX2 ? 16 : 32;
-constexpr int max_step = is_portable ? 2 : registers == 32 ? depthwise_step : 4;
+constexpr int max_step = is_portable ? 2 : has_32_registers ? depthwise_step : 4;
 
 // Which of the columns under a few neighbouring windows lie outside the image: half a window, as
 // usual pads have it, or whatever a mask says.
@@ -432,6 +429,7 @@ Kernels KernelsOfSize(const ConvGeometry& g) {
   if constexpr (is_portable && size > 3) return {};  // would be a tenth of a megabyte
   if (g.stride[2] == 2) return {PieceOf<size, 2>};
   if (g.stride[2] != 1) return {};
+  constexpr int registers = has_32_registers ? 32 : 16;
   if constexpr (!is_portable && 2 * max_step + 2 * size < registers) {
     if (g.stride[1] == 1 && g.dilation[1] == 1) return {PieceOf<size, 1>, PairOf<size>};
   }

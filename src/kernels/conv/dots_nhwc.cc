@@ -45,11 +45,11 @@ namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 
 // Pixels whose sums registers hold, beside a vector of each output channel's weights.
 constexpr int PixelsTogether(int outputs) {
-  const int room = HWY_TARGET == HWY_AVX3 ? 31 : 15;
+  const int room = has_32_registers ? 31 : 15;
   return std::clamp((room - outputs) / outputs, 1, 8);
 }
 
@@ -146,7 +146,7 @@ HWY_EXPORT(DotsNhwcLine);
 
 std::string_view refuses_dots_nhwc(const ConvGeometry& g) {
   const int64_t lanes = tile_kernels().lanes;
-  if (lanes < 8) return "vectors of fewer than 8 floats";
+  if (tile_kernels().portable) return "no vectors";
   if (g.group != 1) return "several groups";
   if (g.shuffle != 1) return "channels come shuffled";
   if (g.taps == 1) return "the kernel has one tap";

@@ -9,18 +9,20 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/gemm/microkernel-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 
 using Tag = hn::ScalableTag<float>;
 using Vec = hn::Vec<Tag>;
-constexpr int lanes = HWY_TARGET == HWY_AVX3 ? 16 : 8;
-constexpr int together = HWY_TARGET == HWY_AVX3 ? 8 : 4;  // pixels
+constexpr int lanes = static_cast<int>(hn::MaxLanes(Tag()));
+constexpr int together = has_32_registers ? 8 : 4;  // pixels
 
 struct Line {
   const DepthwiseNhwcJob& job;
@@ -89,9 +91,7 @@ HWY_INLINE void Pixels(const Line& l, const Spreading<size>& spread, int64_t col
 #pragma GCC unroll 8
   for (int i = 0; i < pixels; ++i) {
     const Vec y = hn::MulAdd(hn::Set(d, job.alpha), sums[i], bias);
-    // The second operand wins where one is NaN.
-    hn::StoreU(hn::Min(hn::Set(d, job.high), hn::Max(hn::Set(d, job.low), y)), d,
-               to + i * l.channels);
+    hn::StoreU(math::LowerTo(d, math::RaiseTo(d, y, job.low), job.high), d, to + i * l.channels);
   }
 }
 
@@ -122,7 +122,9 @@ void GroupedNhwc(const DepthwiseNhwcJob& job) {
   switch (g.group_in) {
     case 2: return LineOf<2>(l);
     case 4: return LineOf<4>(l);
-    case 8: return LineOf<8>(l);
+    case 8:
+      if constexpr (lanes >= 8) return LineOf<8>(l);
+      return;
     default: return;
   }
 }

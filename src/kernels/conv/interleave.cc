@@ -19,6 +19,7 @@ void DealOne(const float* from, int64_t each, int64_t first, float* to) {
 }
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// Vectors of as many floats as there may be groups, at least.
 using Tag = hn::ScalableTag<float>;
 constexpr int lanes = HWY_TARGET == HWY_AVX3 ? 16 : 8;
 

@@ -7,12 +7,6 @@
 #include <algorithm>
 #include <cstring>
 
-#ifdef __clang__
-#define SARDONYX_NEON_DOT __attribute__((target("dotprod")))
-#else
-#define SARDONYX_NEON_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
-#endif
-
 namespace sardonyx::kernels {
 namespace {
 

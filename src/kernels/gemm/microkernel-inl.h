@@ -27,6 +27,11 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace math = sardonyx::HWY_NAMESPACE::math;
 
+// Of the portable target there is less code: it is as large as the others', and slow in any case.
+constexpr bool is_portable =
+    HWY_TARGET != HWY_AVX3 && HWY_TARGET != HWY_AVX2 && HWY_TARGET != HWY_NEON;
+constexpr bool has_32_registers = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
+
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 using TileTag = hn::ScalableTag<float>;
 using TileVec = hn::Vec<TileTag>;
@@ -510,7 +515,7 @@ void FillTiles(TileKernels::Table& table, std::integer_sequence<int, row...>) {
 // Few rows times panels of halves, several at a time where there are as many.
 template <class B>
 Float16Tiles MakeFloat16Tiles() {
-  constexpr int few = tile_lanes == 16 ? 8 : 4;
+  constexpr int few = has_32_registers ? 8 : 4;
   Float16Tiles t;
   t.wide[1] = &TileProduct<1, few, false, 2, B>;
   t.wide[2] = &TileProduct<2, few, false, 2, B>;

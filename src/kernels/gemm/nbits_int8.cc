@@ -313,7 +313,7 @@ void multiply_digits(const NBitsMatrix& b, int rows, const DigitJob& job) {
 
 }  // namespace sardonyx::kernels
 
-#else
+#elif !defined(__aarch64__)
 
 namespace sardonyx::kernels {
 

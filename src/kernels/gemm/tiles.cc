@@ -413,6 +413,7 @@ TileKernels MakeTable() {
   table.strip_width = transposed_stride;
   table.panel_columns = 2 * tile_lanes;
   table.flat_rows = flat_rows;
+  table.portable = is_portable;
   static_assert(2 * tile_lanes % flat_rows == 0);
   constexpr auto all_rows = std::make_integer_sequence<int, tile_rows>();
   FillTiles<false, 1>(table.by_rows, all_rows);
@@ -433,14 +434,14 @@ TileKernels MakeTable() {
   FillGroups<8>(table.by_groups[2], all_rows);
   FillTiles<true, 3>(table.k_major, std::make_integer_sequence<int, flat_rows>());
   // As many panels as keep enough sums in flight to hide the latency of a multiply-add.
-  constexpr int few = tile_lanes == 16 ? 4 : 2;
+  constexpr int few = has_32_registers ? 4 : 2;
   table.wide[1] = &TileProduct<1, 2 * few, false, 2>;
   table.wide_panels[1] = few;
   table.wide[2] = &TileProduct<2, 2 * few, false, 2>;
   table.wide_panels[2] = few;
   table.wide[3] = &TileProduct<3, 4, false, 2>;
   table.wide_panels[3] = 2;
-  if (tile_lanes == 16) {
+  if (has_32_registers) {
     table.wide[4] = &TileProduct<4, 4, false, 2>;
     table.wide_panels[4] = 2;
   }

@@ -81,6 +81,7 @@ struct TileKernels {
   int strip_width = 0;    // these in whole vectors: the floats of each term of a packed strip
   int panel_columns = 0;  // two vectors
   int flat_rows = 0;      // most rows of tiles three vectors wide; divides panel_columns
+  bool portable = false;  // of the target without vectors: there is less code for it
   bool halves = false;  // by_rows and by_offsets have kernels of half_empty vectors, and these pay
   // [rows][vectors]; A by rows, or k-major with the rows side by side, or each term somewhere.
   using Table = TileKernel[max_tile_rows + 1][half_empty + 3];
