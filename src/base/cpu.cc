@@ -68,7 +68,7 @@ InstructionSet detect() {
 #elif defined(__aarch64__)
 // The vectors are there in any case: they are what the compiler takes the processor to have.
 InstructionSet detect() {
-#if defined(__linux__)
+#if defined(__linux__) && defined(SARDONYX_NEON_DOT)
   const bool dot = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #else
   const bool dot = false;

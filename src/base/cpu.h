@@ -23,6 +23,14 @@ inline bool has_amx() { return instruction_set() == InstructionSet::amx; }
 // Dot products of bytes on vectors of AVX2. False on processors with AVX-512, which has its own.
 inline bool has_avx_vnni() { return instruction_set() == InstructionSet::avx_vnni; }
 
+// Marks functions that take the dot products of bytes of Arm processors, and are called only where
+// has_neon_dot(). Clang before 16 has these intrinsics only for whole files, so does without them.
+#if defined(__aarch64__) && defined(__clang__) && __clang_major__ >= 16
+#define SARDONYX_NEON_DOT __attribute__((target("dotprod")))
+#elif defined(__aarch64__) && !defined(__clang__)
+#define SARDONYX_NEON_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
+#endif
+
 // Dot products of bytes on vectors of Arm.
 inline bool has_neon_dot() { return instruction_set() == InstructionSet::neon_dot; }
 

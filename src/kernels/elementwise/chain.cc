@@ -42,7 +42,7 @@ using Tag = hn::ScalableTag<float>;
 using Vec = hn::Vec<Tag>;
 
 // As many vectors go along a chain together as registers hold beside their operands.
-constexpr int max_vectors = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+constexpr int max_vectors = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8 : 4;
 
 // Memory that a link reads or writes: whole vectors, or the first `count` elements of one.
 struct Whole {

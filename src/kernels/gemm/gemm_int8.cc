@@ -41,6 +41,16 @@ HWY_INLINE V AddQuads(D d, V a, V b, V sum) {
   const auto b_odd = hn::ShiftRight<8>(b16);
   sum = hn::ReorderWidenMulAccumulate(d, a_even, b_even, sum, unused);
   return hn::ReorderWidenMulAccumulate(d, a_odd, b_odd, sum, unused);
+#elif HWY_TARGET == HWY_NEON
+  // Products of bytes fit 16 bits; those of terms 0 and 2 of each group, and then of 1 and 3, are
+  // neighbours.
+  const uint16x8_t a16 = vreinterpretq_u16_s32(a.raw);
+  const int16x8_t b16 = vreinterpretq_s16_s32(b.raw);
+  const int16x8_t even = vmulq_s16(vreinterpretq_s16_u16(vandq_u16(a16, vdupq_n_u16(0xff))),
+                                   vshrq_n_s16(vshlq_n_s16(b16, 8), 8));
+  const int16x8_t odd = vmulq_s16(vreinterpretq_s16_u16(vshrq_n_u16(a16, 8)), vshrq_n_s16(b16, 8));
+  (void)d;
+  return V(vpadalq_s16(vpadalq_s16(sum.raw, even), odd));
 #else
   const hn::RebindToUnsigned<D> du;
   const auto byte = hn::Set(du, 0xff);
@@ -440,7 +450,7 @@ void pack_byte_panels(ElementType type, const void* b, int64_t term_stride, int6
                     .sums = sums + std::min(first, columns)}
               .pack();
           if (sums_in_16_bits()) find_byte_flags(panel, groups, strip);
-#if defined(__aarch64__)
+#ifdef SARDONYX_NEON_DOT
           if (has_neon_dot()) find_lost_of_columns(panel, groups, strip);
 #endif
         }
@@ -460,7 +470,7 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
 #if defined(__x86_64__)
   if (has_avx_vnni())
     return avx_vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
-#elif defined(__aarch64__)
+#elif defined(SARDONYX_NEON_DOT)
   if (has_neon_dot())
     return neon_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
 #endif

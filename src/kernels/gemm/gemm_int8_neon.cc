@@ -1,8 +1,9 @@
 #include "kernels/gemm/gemm_int8_neon.h"
 
+#include "base/cpu.h"
 #include "kernels/gemm/gemm_int8.h"
 
-#if defined(__aarch64__)
+#ifdef SARDONYX_NEON_DOT
 #include <arm_neon.h>
 #include <algorithm>
 #include <cstring>

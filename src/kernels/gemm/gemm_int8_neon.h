@@ -8,13 +8,6 @@
 
 #include "kernels/gemm/gemm_int8.h"
 
-// Functions that are called only where has_neon_dot().
-#ifdef __clang__
-#define SARDONYX_NEON_DOT __attribute__((target("dotprod")))
-#else
-#define SARDONYX_NEON_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
-#endif
-
 namespace sardonyx::kernels {
 
 // What stands behind the groups of a signed panel where has_neon_dot(), found for one strip after

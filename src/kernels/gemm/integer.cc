@@ -27,6 +27,11 @@ HWY_INLINE V AddPairs(D d, V a, V b, V sum) {
   const hn::Repartition<int16_t, D> d16;
   auto unused = hn::Zero(d);
   return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, a), hn::BitCast(d16, b), sum, unused);
+#elif HWY_TARGET == HWY_NEON
+  const int16x8_t x = vreinterpretq_s16_s32(a.raw), y = vreinterpretq_s16_s32(b.raw);
+  const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y));
+  (void)d;
+  return V(vaddq_s32(sum.raw, vpaddq_s32(low, vmull_high_s16(x, y))));
 #else
   const auto low = [](V v) { return hn::ShiftRight<16>(hn::ShiftLeft<16>(v)); };
   const auto high = [](V v) { return hn::ShiftRight<16>(v); };
@@ -71,7 +76,7 @@ void PanelProduct(const int16_t* a, int64_t rows, int64_t pairs, const int16_t* 
   for (int64_t column = 0; column < integer_panel_columns; column += step) {
     const int16_t* b = panel + 2 * column;
     int64_t i = 0;
-#if HWY_TARGET <= HWY_AVX3  // 32 registers
+#if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON  // 32 registers
     for (; i + 8 <= rows; i += 8)
       Tile<8>(d, a + i * a_stride, a_stride, pairs, b, c + i * ldc + column, ldc);
 #endif

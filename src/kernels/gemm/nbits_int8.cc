@@ -313,7 +313,7 @@ void multiply_digits(const NBitsMatrix& b, int rows, const DigitJob& job) {
 
 }  // namespace sardonyx::kernels
 
-#elif !defined(__aarch64__)
+#elif !defined(SARDONYX_NEON_DOT)
 
 namespace sardonyx::kernels {
 

@@ -1,14 +1,12 @@
 // What nbits_int8.h declares, where an Arm processor has dot products of bytes: of two signed
 // factors, so that weights take part as they count from 8.
+#include "base/cpu.h"
 #include "kernels/gemm/nbits_int8.h"
 
-#if defined(__aarch64__)
+#ifdef SARDONYX_NEON_DOT
 #include <arm_neon.h>
 #include <cmath>
 #include <limits>
-
-#include "base/cpu.h"
-#include "kernels/gemm/gemm_int8_neon.h"
 
 namespace sardonyx::kernels {
 namespace {
