@@ -30,7 +30,7 @@ def environment(bench: pathlib.Path) -> dict[str, str]:
     compiler = subprocess.run([str(bench), "--compiler"], capture_output=True, text=True, check=True).stdout.strip()
     library = " ".join(platform.libc_ver())
     valgrind = subprocess.run(["valgrind", "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    return {"compiler": compiler, "library": library, "valgrind": valgrind}
+    return {"compiler": compiler, "library": library, "processor": platform.machine(), "valgrind": valgrind}
 
 
 def count(bench: pathlib.Path) -> dict[str, int]:

@@ -39,6 +39,11 @@ class Program:
             assert result.returncode == expect, f"{command}\nexit {result.returncode}\n{result.stdout}\n{result.stderr}"
         return result
 
+    @property
+    def instruction_set(self) -> str:
+        """What its kernels take on this machine."""
+        return re.search(r"kernels for (\w+)", self("--version").stdout)[1]
+
     def outputs(self, model, feeds: dict[str, np.ndarray], folder: pathlib.Path, *more) -> list[np.ndarray]:
         """Runs a model on arrays; the outputs come in graph order."""
         arguments = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 
@@ -189,6 +190,8 @@ def test_a_peer_that_finds_avx2_alone(sardonyx, tmp_path, monkeypatch):
     import avx2
     import run
 
+    if platform.machine() != "x86_64":
+        pytest.skip("only processors of x86-64 have these levels")
     monkeypatch.setattr(run, "ENVIRONMENT", dict(run.ENVIRONMENT))
     monkeypatch.setattr(run, "PEERS", tmp_path / "bench-peers")
     monkeypatch.setattr(run, "chosen_processor", "")
