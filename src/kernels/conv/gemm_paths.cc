@@ -48,8 +48,8 @@ struct ChannelTiles {
 // Gathers the windows of strips [first, last), each term after term.
 void gather_block(const ChannelTiles& t, const float* image, int64_t first, int64_t last,
                   float* space) {
-  constexpr int64_t most = 64, most_of_strip = 4;
-  PixelSpan spans[most + most_of_strip];
+  constexpr int64_t most = 64, max_pieces = 4;
+  PixelSpan spans[most + max_pieces];
   const int64_t lanes = t.kernels.lanes, strip_floats = t.g.terms * t.kernels.strip_width;
   for (int64_t strip = first; strip < last;) {
     int64_t count = 0;
