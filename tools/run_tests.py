@@ -53,11 +53,6 @@ def run(command: list[str], log: pathlib.Path | None = None, **options) -> int:
     return code
 
 
-def built(options: argparse.Namespace, name: str) -> list[str]:
-    """How a program of the built tree is started."""
-    return [*options.emulator, str(options.build / "bin" / name)]
-
-
 # --- C++ --------------------------------------------------------------------------------------
 
 
@@ -242,7 +237,7 @@ def conformance_of(cases: str, options: argparse.Namespace) -> Result:
     report = options.build / "test-reports" / f"conformance-{release}.json"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    code = run([*built(options, "conformance_runner"), "--cases", cases, "--release", release,
+    code = run([*options.emulator, str(options.build / "bin" / "conformance_runner"), "--cases", cases, "--release", release,
                 "--exceptions", str(ROOT / "tests" / "conformance" / "exceptions.txt"), "--mode", "both",
                 "--json", str(report)], log=report.with_suffix(".log"))
     if not report.exists():

@@ -36,7 +36,7 @@ void relax() {
 #if defined(__x86_64__)
   _mm_pause();
 #elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");  // waits some tens of cycles, where `yield` does not
+  asm volatile("isb" ::: "memory");
 #else
   std::this_thread::yield();
 #endif

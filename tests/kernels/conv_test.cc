@@ -243,6 +243,7 @@ TEST_P(ConvTest, EveryPathWasTaken) {
   ConvParams thin = square(6, 9, 32, 3);
   thin.in[1] = 3;
   check(thin);
+  check(square(24, 9, 2, 3, 1, 1));
   check(square(24, 9, 1, 3, 1, 1));
   // Groups and dot products need vectors.
   std::string taken;

@@ -35,13 +35,6 @@ HWY_INLINE TileVec LoadLanes(LaneRange lanes, const float* p) {
 HWY_INLINE void StoreLanes(LaneRange lanes, TileVec v, float* p) {
   _mm512_mask_storeu_ps(p, lanes.bits, v.raw);
 }
-HWY_INLINE TileVec Join(TileVec a, TileVec b) { return hn::Or(a, b); }
-HWY_INLINE TileVec EvenLanes(TileVec low, TileVec high) {
-  return hn::ConcatEven(TileTag(), high, low);
-}
-HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
-  return hn::ConcatOdd(TileTag(), high, low);
-}
 #elif HWY_TARGET == HWY_AVX2
 struct LaneRange {
   LaneRange() = default;
@@ -57,13 +50,6 @@ HWY_INLINE TileVec LoadLanes(const LaneRange& lanes, const float* p) {
 }
 HWY_INLINE void StoreLanes(const LaneRange& lanes, TileVec v, float* p) {
   _mm256_maskstore_ps(p, lanes.mask(), v.raw);
-}
-HWY_INLINE TileVec Join(TileVec a, TileVec b) { return hn::Or(a, b); }
-HWY_INLINE TileVec EvenLanes(TileVec low, TileVec high) {
-  return hn::ConcatEven(TileTag(), high, low);
-}
-HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
-  return hn::ConcatOdd(TileTag(), high, low);
 }
 #else
 struct LaneRange {
@@ -83,7 +69,9 @@ HWY_INLINE void StoreLanes(LaneRange lanes, TileVec v, float* p) {
   TileStoreVec(v, all);
   for (int i = lanes.begin; i < lanes.end; ++i) p[i] = all[i];
 }
-#if HWY_TARGET == HWY_NEON
+#endif
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 HWY_INLINE TileVec Join(TileVec a, TileVec b) { return hn::Or(a, b); }
 HWY_INLINE TileVec EvenLanes(TileVec low, TileVec high) {
   return hn::ConcatEven(TileTag(), high, low);
@@ -114,7 +102,6 @@ HWY_INLINE TileVec OddLanes(TileVec low, TileVec high) {
   for (int i = 0; i < tile_lanes; ++i) odd[i] = v[2 * i + 1];
   return TileLoad(odd);
 }
-#endif
 #endif
 
 // p[i * stride] in the lanes of the range, 0 in the others.

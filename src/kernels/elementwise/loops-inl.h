@@ -7,8 +7,8 @@
 #endif
 
 #include <hwy/highway.h>
-
 #include <cstdint>
+
 #include "kernels/simd/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
