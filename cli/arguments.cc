@@ -1,18 +1,15 @@
 #include "arguments.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "os.h"
 #include "sardonyx/text.h"
 #include "terminal.h"
 
@@ -26,42 +23,12 @@ std::string resolve(std::string& path, const char* stream) {
   return {};
 }
 
-bool is_pipe(int descriptor) {
-  struct stat info {};
-  return fstat(descriptor, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
-}
-
-bool write_all(int descriptor, const char* data, size_t size) {
-  while (size > 0) {
-    const ssize_t done = write(descriptor, data, size);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return false;
-    data += done;
-    size -= static_cast<size_t>(done);
-  }
-  return true;
-}
-
-bool copy_all(int from, int to) {
-  std::array<char, 1 << 16> part;
-  for (;;) {
-    const ssize_t got = read(from, part.data(), part.size());
-    if (got == 0) return true;
-    if (got < 0 && errno != EINTR) return false;
-    if (got > 0 && !write_all(to, part.data(), static_cast<size_t>(got))) return false;
-  }
-}
-
 // Models are mapped, some more than once: what comes through a pipe is gathered in memory, as a
 // file that takes the place of the pipe.
 std::string gather(const std::string& path) {
   const std::optional<int> descriptor = descriptor_named(path);
-  if (!descriptor || !is_pipe(*descriptor)) return {};
-  const int memory = memfd_create("gathered", MFD_CLOEXEC);
-  const bool whole = memory >= 0 && copy_all(*descriptor, memory) && dup2(memory, *descriptor) >= 0;
-  const int problem = errno;
-  if (memory >= 0) close(memory);
-  return whole ? "" : fmt::format("cannot read {}: {}", path, std::strerror(problem));
+  if (!descriptor || !os::is_pipe(*descriptor) || os::gather(*descriptor)) return {};
+  return fmt::format("cannot read {}: {}", path, std::strerror(errno));
 }
 
 Check model_file() {
@@ -100,7 +67,7 @@ Check output_file() {
 Check operator_set_file() {
   const auto check = [](std::string& given) {
     const bool is_number = !given.empty() && given.find_first_not_of("0123456789") == given.npos;
-    if (!is_number || access(given.c_str(), F_OK) == 0) return std::string();
+    if (!is_number || os::exists(given)) return std::string();
     return fmt::format(
         "names a document of an operator set here, a file; got '{0}'. A model's own opset is "
         "raised by 'sardonyx convert MODEL OUTPUT --opset {0}'",
@@ -137,7 +104,7 @@ Check one_of(std::vector<std::string> words) {
 }
 
 void tell_written(std::string_view path, std::string_view text) {
-  if (descriptor_named(path) == STDOUT_FILENO) {
+  if (descriptor_named(path) == os::standard_output) {
     fmt::print(stderr, "{}", text);
   } else {
     emit(text);
@@ -177,9 +144,9 @@ void add_operator_sets(const Options& command, std::vector<std::string>& files) 
 }
 
 std::optional<int> descriptor_named(std::string_view path) {
-  if (path == "/dev/stdin") return STDIN_FILENO;
-  if (path == "/dev/stdout") return STDOUT_FILENO;
-  if (path == "/dev/stderr") return STDERR_FILENO;
+  if (path == "/dev/stdin") return os::standard_input;
+  if (path == "/dev/stdout") return os::standard_output;
+  if (path == "/dev/stderr") return os::standard_error;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
     if (!path.starts_with(folder)) continue;
     int descriptor = -1;

@@ -9,6 +9,7 @@
 #include "loading.h"
 #include "memory.h"
 #include "model_inputs.h"
+#include "os.h"
 #include "sardonyx/info.h"
 #include "sardonyx/machine.h"
 #include "sardonyx/text.h"
@@ -82,12 +83,12 @@ BenchCommand::Times BenchCommand::time_runs(const Session& session,
 int BenchCommand::run_model() {
   inputs.parse();
   loading.seed = inputs.seed();
-  const double base = process_megabytes("VmRSS");
+  const double base = os::resident_megabytes();
   const Loaded loaded = load(loading);
   inputs.fill_with_random();
   const std::vector<NamedValue> given = inputs.values(loaded.model, loaded.session.inputs());
   auto [first, times] = time_runs(loaded.session, given);
-  const double peak = process_megabytes("VmHWM");
+  const double peak = os::peak_megabytes();
   std::sort(times.begin(), times.end());
   const double middle = median(times), high = percentile(times, 0.9);
   const ModelInfo info = model_info(loading.model, inputs.sizes(), loading.libraries);

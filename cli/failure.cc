@@ -60,9 +60,9 @@ nlohmann::ordered_json to_json(const Failure& failure) {
           {"message", failure.message}};
 }
 
-ReportForm report_form(int count, char** arguments) {
-  for (int i = 1; i < count; ++i) {
-    const std::string_view argument = arguments[i];
+ReportForm report_form(const std::vector<std::string>& arguments) {
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
     if (argument == "--") break;
     if (argument == "--json") return ReportForm::json;
     if (argument == "--sarif") return ReportForm::sarif;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "sardonyx/error.h"
 
@@ -27,7 +28,7 @@ nlohmann::ordered_json to_json(const Failure& failure);
 
 // How the command line asks for results; looked up before it is parsed, since parsing may fail.
 enum class ReportForm { text, json, sarif };
-ReportForm report_form(int count, char** arguments);
+ReportForm report_form(const std::vector<std::string>& arguments);
 
 // The whole report of a command that failed; empty for people, who read standard error.
 std::string failure_report(const Failure& failure, ReportForm form);

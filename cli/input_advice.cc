@@ -1,12 +1,12 @@
 #include "input_advice.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 
+#include "os.h"
 #include "words.h"
 
 namespace sardonyx::cli {
@@ -47,7 +47,7 @@ std::string input_advice(std::string_view name, std::string_view text,
   if (!close.empty() && (rest.empty() || rest.starts_with(':') || rest.starts_with('(')))
     return fmt::format("did you mean --input {}={}? The sizes are the model's, or --dim's", name,
                        close);
-  if (access(std::string(text).c_str(), F_OK) == 0)
+  if (os::exists(std::string(text)))
     return fmt::format(
         "a file of that name is there, but values are read from .npy .npz .pb .json .txt .png "
         ".jpg; "

@@ -59,7 +59,7 @@ class WarningPrinter {
 // Milliseconds since an arbitrary moment.
 double now_ms();
 
-// Tells the handler of SIGBUS which file to name.
+// Tells which file to name where a mapping is lost (os::on_lost_mapping).
 void name_mapped_file(const std::string& path);
 
 }  // namespace sardonyx::cli

@@ -1,7 +1,5 @@
 // sardonyx: ONNX models at the command line. docs/cli.md describes all of it.
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "failure.h"
 #include "loading.h"
 #include "memory.h"
+#include "os.h"
 #include "program.h"
 #include "sardonyx/error.h"
 #include "sardonyx/text.h"
@@ -24,25 +23,10 @@
 namespace sardonyx::cli {
 namespace {
 
-// What the SIGBUS handler prints: it may not format.
-char sigbus_message[1024];
-char sigbus_report[8192];
-ReportForm sigbus_form = ReportForm::text;
-
-void on_sigbus(int) {
-  [[maybe_unused]] ssize_t written =
-      write(STDERR_FILENO, sigbus_message, std::strlen(sigbus_message));
-  written = write(STDOUT_FILENO, sigbus_report, std::strlen(sigbus_report));
-  _exit(unreadable);
-}
-
-void catch_sigbus() {
-  name_mapped_file("");
-  struct sigaction action {};
-  action.sa_handler = on_sigbus;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGBUS, &action, nullptr);
-}
+// What is said where a mapping is lost: then nothing may be formatted.
+char lost_message[1024];
+char lost_report[8192];
+ReportForm lost_form = ReportForm::text;
 
 // What programs read goes to standard output, what people read to standard error.
 int fail_with(const Failure& failure, ReportForm form) {
@@ -121,19 +105,19 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error, ReportForm form) {
       form);
 }
 
-int run_program(int count, char** arguments) {
+int run_program(const std::vector<std::string>& arguments) {
   CLI::App app;
   Action action;
   std::string limit;
-  const std::string_view named = count > 1 ? arguments[1] : "";
+  const std::string_view named = arguments.size() > 1 ? std::string_view(arguments[1]) : "";
   define_program(app, action, limit, named);
   try {
-    app.parse(count, arguments);
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend() - 1));
   } catch (const CLI::ParseError& error) {
-    return parse_failed(app, error, report_form(count, arguments));
+    return parse_failed(app, error, report_form(arguments));
   }
   // A process that serves others' models does not know their sizes.
-  if (!limit.empty() || named != "bench") limit_memory(limit, count, arguments);
+  if (!limit.empty() || named != "bench") limit_memory(limit, arguments);
   return action();
 }
 
@@ -145,19 +129,22 @@ void name_mapped_file(const std::string& path) {
   };
   const Failure failure{unreadable, "unreadable", printable(path).substr(0, 800),
                         "a mapped file was truncated, or its disk failed, while it was being read"};
-  keep("sardonyx: " + failure.text() + "\n", sigbus_message);
-  keep(failure_report(failure, sigbus_form), sigbus_report);
+  keep("sardonyx: " + failure.text() + "\n", lost_message);
+  keep(failure_report(failure, lost_form), lost_report);
 }
 
 }  // namespace sardonyx::cli
 
 int main(int count, char** arguments) {
   using namespace sardonyx::cli;
-  const ReportForm form = report_form(count, arguments);
-  sigbus_form = form;
+  std::vector<std::string> all = os::begin(count, arguments);
+  if (all.empty()) all.emplace_back("sardonyx");
+  const ReportForm form = report_form(all);
+  lost_form = form;
   try {
-    catch_sigbus();
-    return run_program(count, arguments);
+    name_mapped_file("");
+    os::on_lost_mapping(lost_message, lost_report, unreadable);
+    return run_program(all);
   } catch (...) {
     return fail_with(current_failure(), form);
   }

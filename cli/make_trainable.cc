@@ -1,7 +1,6 @@
 // sardonyx make-trainable
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "arguments.h"
 #include "commands.h"
 #include "loading.h"
+#include "os.h"
 #include "sardonyx/training_artifacts.h"
 #include "terminal.h"
 
@@ -31,7 +31,7 @@ struct MakeTrainableCommand {
 
   int run() {
     TrainableReport report;
-    const bool artifacts = std::filesystem::is_directory(model);
+    const bool artifacts = os::is_folder(model);
     {
       const Progress progress("making " + model + " trainable");
       report = artifacts ? of_artifacts() : of_model();

@@ -1,19 +1,16 @@
 #include "memory.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-#include <fstream>
-#include <memory>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "commands.h"
+#include "os.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -46,41 +43,35 @@ int64_t size_of(const std::string& text) {
   return number << shift;
 }
 
-// Of a regular file; 0 of all else.
-int64_t file_bytes(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;
-}
-
 int64_t sum(int64_t a, int64_t b) { return std::min(a, largest - b) + b; }
 int64_t times(int64_t a, int64_t factor) { return std::min(a, largest / factor) * factor; }
 
 // Of what lies beside a file: external data may be there.
 int64_t bytes_beside(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), closedir);
-  if (open == nullptr) return 0;
+  namespace fs = std::filesystem;
+  const fs::path folder = os::path(path).parent_path();
+  std::error_code problem, ignored;
+  fs::directory_iterator at(folder.empty() ? fs::path(".") : folder, problem), end;
   int64_t bytes = 0;
   constexpr int max_entries = 4096;
-  for (int i = 0; i < max_entries; ++i) {
-    const dirent* entry = readdir(open.get());
-    if (entry == nullptr) break;
-    if (entry->d_type == DT_DIR) continue;
-    bytes = sum(bytes, file_bytes(fmt::format("{}/{}", folder, entry->d_name)));
+  for (int i = 0; i < max_entries && !problem && at != end; ++i, at.increment(problem)) {
+    if (!at->is_regular_file(ignored)) continue;
+    const auto size = at->file_size(ignored);
+    if (!ignored) bytes = sum(bytes, static_cast<int64_t>(size));
   }
   return bytes;
 }
 
-int64_t justified_bytes(int count, char** arguments) {
+int64_t justified_bytes(const std::vector<std::string>& arguments) {
   int64_t named = 0, beside = 0;
-  for (int i = 1; i < count; ++i) {
-    const std::string argument = arguments[i];
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
     const std::string path = argument == "-" ? "/dev/stdin" : argument;
     const size_t equals = argument.find('=');
-    int64_t bytes = file_bytes(path);
+    int64_t bytes = os::file_bytes(path);
     if (bytes > 0 && argument != "-") beside = std::max(beside, bytes_beside(path));
-    if (bytes == 0 && equals != std::string::npos) bytes = file_bytes(argument.substr(equals + 1));
+    if (bytes == 0 && equals != std::string::npos)
+      bytes = os::file_bytes(argument.substr(equals + 1));
     named = sum(named, bytes);
   }
   constexpr int64_t floor = int64_t{4} << 30, stack = int64_t{16} << 20;
@@ -90,16 +81,6 @@ int64_t justified_bytes(int count, char** arguments) {
 
 }  // namespace
 
-double process_megabytes(std::string_view field) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.size() > field.size() && line.starts_with(field) && line[field.size()] == ':') {
-      return std::strtod(line.c_str() + field.size() + 1, nullptr) / 1024;
-    }
-  }
-  return 0;
-}
-
 void add_memory_option(const Options& command, std::string& limit) {
   command
       .add_option("--memory-limit", limit,
@@ -108,17 +89,12 @@ void add_memory_option(const Options& command, std::string& limit) {
       .type_name("SIZE");
 }
 
-void limit_memory(const std::string& limit, int count, char** arguments) {
+void limit_memory(const std::string& limit, const std::vector<std::string>& arguments) {
   const int64_t bytes = limit == "none" ? 0
-                        : limit.empty() ? justified_bytes(count, arguments)
+                        : limit.empty() ? justified_bytes(arguments)
                                         : size_of(limit);
-  if (!limits_work || bytes == 0) return;
-  rlimit held{};
-  if (getrlimit(RLIMIT_DATA, &held) != 0) return;
-  const auto wanted = static_cast<rlim_t>(bytes);
-  if (held.rlim_cur != RLIM_INFINITY && held.rlim_cur <= wanted) return;  // the user's own is lower
-  held.rlim_cur = wanted;
-  if (setrlimit(RLIMIT_DATA, &held) == 0) limit_in_force = bytes;
+  // The user's own may be lower.
+  if (limits_work && bytes > 0 && os::limit_memory(bytes)) limit_in_force = bytes;
 }
 
 std::string memory_advice() {

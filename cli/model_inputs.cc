@@ -1,8 +1,5 @@
 #include "model_inputs.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <unordered_set>
@@ -10,6 +7,7 @@
 #include "arguments.h"
 #include "fail.h"
 #include "input_advice.h"
+#include "os.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -27,12 +25,6 @@ double number_from(const std::string& text, const std::string& input) {
   if (text.empty() || used != text.size())
     throw UsageError(fmt::format("--input {}: '{}' is not a number", input, text));
   return number;
-}
-
-bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-bool is_folder(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 std::string list(const std::vector<ValueDescription>& inputs) {
@@ -91,7 +83,7 @@ void ModelInputs::parse() {
   for (const std::string& text : input_texts_) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      const bool holds_all = text.ends_with(".npz") || is_folder(text);
+      const bool holds_all = text.ends_with(".npz") || os::is_folder(text);
       throw UsageError(fmt::format("--input {}: expected NAME=WHAT, as in --input x=x.npy{}", text,
                                    holds_all ? "; all inputs at once are --inputs " + text : ""));
     }
@@ -216,8 +208,8 @@ void ModelInputs::take_all(const Model& model, const std::vector<ValueDescriptio
     }
     return;
   }
-  if (!exists(from_)) fail_at(from_, ErrorCode::unreadable, "no such file or folder");
-  if (!is_folder(from_))
+  if (!os::exists(from_)) fail_at(from_, ErrorCode::unreadable, "no such file or folder");
+  if (!os::is_folder(from_))
     fail_at(from_, ErrorCode::bad_input,
             "is a file and no .npz; --inputs takes an .npz with arrays of the inputs' names, or a "
             "folder with input_0.pb, …; one input is --input NAME=FILE");
@@ -225,7 +217,7 @@ void ModelInputs::take_all(const Model& model, const std::vector<ValueDescriptio
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (const char* kind : {"pb", "npy"}) {
       const std::string path = fmt::format("{}/input_{}.{}", from_, i, kind);
-      if (!exists(path)) continue;
+      if (!os::exists(path)) continue;
       any = true;
       if (!taken(inputs[i].name))
         values.emplace_back(inputs[i].name, read_value_file(path, model, inputs[i], image_));
@@ -263,7 +255,7 @@ Value ModelInputs::read(const Named& input, const Model& model,
       wanted.kind == Value::Kind::tensor && wanted.element_type == ElementType::string;
   const bool looks_like_file =
       is_value_file_name(input.text) || input.text.find('/') != std::string::npos;
-  if (looks_like_file && (!text || exists(input.text)))
+  if (looks_like_file && (!text || os::exists(input.text)))
     return read_value_file(input.text, model, wanted, image_);
   try {
     return value_from_text(input.text, wanted);

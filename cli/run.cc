@@ -1,6 +1,5 @@
 // sardonyx run
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "fail.h"
 #include "loading.h"
 #include "model_inputs.h"
+#include "os.h"
 #include "sardonyx/compare_runs.h"
 #include "sardonyx/files.h"
 #include "sardonyx/outputs.h"
@@ -105,8 +105,6 @@ void RunCommand::check_output_form(const Session& session) const {
   }
 }
 
-bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
 bool has(const std::vector<ValueDescription>& list, const std::string& name) {
   return std::ranges::find(list, name, &ValueDescription::name) != list.end();
 }
@@ -115,7 +113,7 @@ bool has(const std::vector<ValueDescription>& list, const std::string& name) {
 bool is_test_data(const std::string& folder, const Session& session) {
   for (size_t i = 0; i < session.outputs().size(); ++i) {
     const std::string file = fmt::format("{}/output_{}", folder, i);
-    if (exists(file + ".pb") || exists(file + ".npy")) return true;
+    if (os::exists(file + ".pb") || os::exists(file + ".npy")) return true;
   }
   return false;
 }
@@ -124,7 +122,7 @@ bool is_test_data(const std::string& folder, const Session& session) {
 Loaded RunCommand::load_for_expected() {
   Loaded loaded = load(loading, all_outputs);
   if (expect.empty()) return loaded;
-  if (!exists(expect)) fail_at(expect, ErrorCode::unreadable, "no such file or folder");
+  if (!os::exists(expect)) fail_at(expect, ErrorCode::unreadable, "no such file or folder");
   if (is_test_data(expect, loaded.session) || all_outputs) return loaded;
   const std::vector<NamedValue> expected =
       read_run(expect, &loaded.model, loaded.session.outputs());
@@ -157,7 +155,7 @@ void RunCommand::read_expected(const Loaded& loaded) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const char* kind : {"pb", "npy"}) {
       const std::string path = fmt::format("{}/output_{}.{}", expect, i, kind);
-      if (!exists(path)) continue;
+      if (!os::exists(path)) continue;
       expected_.emplace_back(outputs[i].name, read_value_file(path, loaded.model, outputs[i]));
       break;
     }

@@ -12,6 +12,7 @@
 #include "fail.h"
 #include "loading.h"
 #include "memory.h"
+#include "os.h"
 #include "sardonyx/inputs.h"
 #include "sardonyx/outputs.h"
 #include "terminal.h"
@@ -40,8 +41,7 @@ class Server {
     if (command == "inputs") return read_inputs(rest);
     if (command == "run") return run(rest);
     if (command == "outputs") return write_outputs(rest);
-    if (command == "memory")
-      return {{"peak_mb", process_megabytes("VmHWM")}, {"base_mb", base_mb_}};
+    if (command == "memory") return {{"peak_mb", os::peak_megabytes()}, {"base_mb", base_mb_}};
     fail(
         ErrorCode::bad_input,
         "unknown command '{}'; known: load, load-plain, packed, inputs, run, outputs, memory, quit",
@@ -60,7 +60,7 @@ class Server {
     loaded_.reset();
     inputs_.clear();
     outputs_.clear();
-    base_mb_ = process_megabytes("VmRSS");
+    base_mb_ = os::resident_megabytes();
     loaded_.emplace(load(options));
     return {{"create_ms", loaded_->milliseconds}};
   }

@@ -1,8 +1,8 @@
 // sardonyx show
+#include "os.h"
 #include "sardonyx/model.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -31,7 +31,7 @@ struct ShowCommand {
     options.annotations = !bare;
     choose_form();
     const Model shown(model, {.load_external_data = false});
-    if (!output.empty() && descriptor_named(output) != STDOUT_FILENO) {
+    if (!output.empty() && descriptor_named(output) != os::standard_output) {
       const Progress progress("drawing " + model);
       if (drawing) {
         shown.save_drawing(output, *drawing);
@@ -41,7 +41,7 @@ struct ShowCommand {
       tell_written(output, fmt::format("wrote {}\n", printable(output)));
       return ok;
     }
-    if (isatty(STDOUT_FILENO) == 1 && !yes && !is_wanted(shown)) return ok;
+    if (os::is_terminal(os::standard_output) && !yes && !is_wanted(shown)) return ok;
     write(shown, emit);
     return ok;
   }
@@ -82,7 +82,7 @@ struct ShowCommand {
     }
     if (bytes < asked_bytes) return true;
     const std::string size = bytes_text(static_cast<double>(bytes));
-    if (isatty(STDIN_FILENO) != 1)
+    if (!os::is_terminal(os::standard_input))
       throw UsageError(fmt::format(
           "these are {} of text for a terminal; --max-elements N cuts weights, --output FILE "
           "writes a file, --yes prints all",

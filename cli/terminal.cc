@@ -1,7 +1,6 @@
 #include "terminal.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <system_error>
 
 #include "fail.h"
+#include "os.h"
 #include "sardonyx/text.h"
 #include "words.h"
 
@@ -91,7 +91,7 @@ std::string origin_text(const std::string& origin, std::vector<std::string> sour
 }
 
 Progress::Progress(std::string what) : what_(std::move(what)) {
-  if (isatty(STDERR_FILENO) != 1) return;
+  if (!os::is_terminal(os::standard_error)) return;
   try {
     thread_ = std::thread([this] { watch(); });
   } catch (const std::system_error&) {  // then nothing is told meanwhile

@@ -1,6 +1,5 @@
 // sardonyx train
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <atomic>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "commands.h"
 #include "curve.h"
 #include "loading.h"
+#include "os.h"
 #include "sardonyx/fit.h"
 #include "terminal.h"
 
@@ -22,29 +22,7 @@ using json = nlohmann::ordered_json;
 constexpr int interrupted = 130;  // what shells say of a program that Ctrl-C ended
 
 std::atomic<bool> stop_wanted = false;
-void on_interrupt(int) { stop_wanted = true; }
-
-// While it lives, Ctrl-C ends the training after the step at hand; a second one ends the program.
-class Interrupts {
- public:
-  Interrupts() {
-    struct sigaction action {};
-    action.sa_handler = on_interrupt;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before_[0]);
-    sigaction(SIGTERM, &action, &before_[1]);
-  }
-  ~Interrupts() {
-    sigaction(SIGINT, &before_[0], nullptr);
-    sigaction(SIGTERM, &before_[1], nullptr);
-  }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-
- private:
-  struct sigaction before_[2]{};
-};
+void on_interrupt() { stop_wanted = true; }
 
 // NaN is no number of JSON's.
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
@@ -110,7 +88,7 @@ struct TrainCommand {
   }
 
   int train(TrainingSession& session, const TrainingData& examples) {
-    const Interrupts interrupts;
+    const os::Interrupts interrupts(on_interrupt);
     options.stop = &stop_wanted;
     FitResult result;
     {

@@ -1,38 +1,37 @@
 #include "base/affinity.h"
 
+#include <algorithm>
+
 #include "base/fail.h"
+#include "base/os.h"
 
 namespace sardonyx {
 
 // What a system's limits leave of a set is seen by reading it back.
 StartOn::StartOn(std::span<const int> processors) {
   if (processors.empty()) return;
-  cpu_set_t wanted;
-  CPU_ZERO(&wanted);
   for (const int processor : processors) {
-    if (processor < 0 || processor >= CPU_SETSIZE)
+    if (processor < 0 || processor >= os::processor_limit())
       fail(ErrorCode::bad_input, "there is no processor {}: they are numbered from 0 to {}",
-           processor, CPU_SETSIZE - 1);
-    CPU_SET(static_cast<size_t>(processor), &wanted);
+           processor, os::processor_limit() - 1);
   }
-  if (sched_getaffinity(0, sizeof before_, &before_) != 0)
+  std::vector<int> before = os::processors();
+  if (before.empty())
     fail(ErrorCode::unsupported, "the system does not say which processors a thread may use");
-  changed_ = sched_setaffinity(0, sizeof wanted, &wanted) == 0;
-  cpu_set_t got;
-  CPU_ZERO(&got);
-  if (changed_) sched_getaffinity(0, sizeof got, &got);
+  const bool changed = os::run_on(processors);
+  const std::vector<int> got = changed ? os::processors() : std::vector<int>();
   for (const int processor : processors) {
-    if (CPU_ISSET(static_cast<size_t>(processor), &got)) continue;
-    if (changed_) sched_setaffinity(0, sizeof before_, &before_);
-    changed_ = false;
+    if (std::ranges::find(got, processor) != got.end()) continue;
+    if (changed) os::run_on(before);
     fail(ErrorCode::bad_input,
          "processor {} is none that this process may use; `taskset -p` shows which those are",
          processor);
   }
+  before_ = std::move(before);
 }
 
 StartOn::~StartOn() {
-  if (changed_) sched_setaffinity(0, sizeof before_, &before_);
+  if (!before_.empty()) os::run_on(before_);
 }
 
 }  // namespace sardonyx

@@ -1,9 +1,8 @@
 // Where new threads may run.
 #pragma once
 
-#include <sched.h>
-
 #include <span>
+#include <vector>
 
 namespace sardonyx {
 
@@ -18,8 +17,7 @@ class StartOn {
   StartOn& operator=(const StartOn&) = delete;
 
  private:
-  cpu_set_t before_;
-  bool changed_ = false;
+  std::vector<int> before_;  // empty: nothing was changed
 };
 
 }  // namespace sardonyx

@@ -1,47 +1,31 @@
 #include "base/bytes.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/fail.h"
+#include "base/os.h"
 
 namespace sardonyx {
 namespace {
 
 constexpr size_t huge_page = size_t{2} << 20;
 
-class Descriptor {
- public:
-  // A pipe is refused by its kind, without waiting for somebody to write to it.
-  explicit Descriptor(const std::string& path)
-      : fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-    if (fd_ < 0 && path.empty()) fail(ErrorCode::unreadable, "the name of a file to open is empty");
-    if (fd_ < 0) fail_at(path, ErrorCode::unreadable, "cannot open: {}", std::strerror(errno));
-  }
-  ~Descriptor() { close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+// A pipe is refused by its kind, without waiting for somebody to write to it.
+os::Descriptor opened(const std::string& path) {
+  os::Descriptor file(os::open(path, os::Opening::read));
+  if (file.is_open()) return file;
+  const int reason = errno;
+  if (path.empty()) fail(ErrorCode::unreadable, "the name of a file to open is empty");
+  fail_at(path, ErrorCode::unreadable, "cannot open: {}", std::strerror(reason));
+}
 
 size_t regular_file_size(int descriptor, const std::string& path) {
-  struct stat info {};
-  if (fstat(descriptor, &info) != 0) {
-    fail_at(path, ErrorCode::unreadable, "cannot stat: {}", std::strerror(errno));
-  }
-  if (S_ISDIR(info.st_mode)) fail_at(path, ErrorCode::unreadable, "is a folder, not a file");
-  if (!S_ISREG(info.st_mode)) fail_at(path, ErrorCode::unreadable, "is not a regular file");
-  return static_cast<size_t>(info.st_size);
+  const auto info = os::info_of(descriptor);
+  if (!info) fail_at(path, ErrorCode::unreadable, "cannot stat: {}", std::strerror(errno));
+  if (info->is_folder()) fail_at(path, ErrorCode::unreadable, "is a folder, not a file");
+  if (!info->is_regular()) fail_at(path, ErrorCode::unreadable, "is not a regular file");
+  return info->size;
 }
 
 // At least one line of the cache.
@@ -71,47 +55,33 @@ Bytes Bytes::allocate(size_t size) {
   if (size <= small) return allocate_small(size);
   const size_t alignment = size >= huge_page ? huge_page : 64;
   if (size > SIZE_MAX / 2) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
-  void* block = nullptr;
-  if (posix_memalign(&block, alignment, rounded(size)) != 0)
-    fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
-  // Whole huge pages only: the rest stays on small ones, or it would cost up to 2 MB more.
-  if (size >= huge_page) madvise(block, size / huge_page * huge_page, MADV_HUGEPAGE);
+  void* block = os::allocate(rounded(size), alignment);
+  if (block == nullptr) fail(ErrorCode::out_of_memory, "cannot allocate {} bytes", size);
   return Bytes(
-      std::shared_ptr<const void>(block, [](const void* p) { std::free(const_cast<void*>(p)); }),
+      std::shared_ptr<const void>(block, [](const void* p) { os::free(const_cast<void*>(p)); }),
       static_cast<const std::byte*>(block), size);
 }
 
 Bytes map_descriptor(int descriptor, const std::string& path) {
   const size_t size = regular_file_size(descriptor, path);
   if (size == 0) return {};
-  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  if (address == MAP_FAILED) {
+  const std::byte* address = os::map(descriptor, size);
+  if (address == nullptr) {
     fail_at(path, ErrorCode::unreadable, "cannot map {} bytes: {}", size, std::strerror(errno));
   }
-  std::shared_ptr<const void> owner(address,
-                                    [size](const void* p) { munmap(const_cast<void*>(p), size); });
-  return Bytes(std::move(owner), static_cast<const std::byte*>(address), size);
+  std::shared_ptr<const void> owner(
+      address, [size](const void* p) { os::unmap(static_cast<const std::byte*>(p), size); });
+  return Bytes(std::move(owner), address, size);
 }
 
-Bytes map_file(const std::string& path) {
-  const Descriptor file(path);
-  return map_descriptor(file.get(), path);
-}
-
-void release_pages(std::span<const std::byte> mapped) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(mapped.data()) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<uintptr_t>(mapped.data()) + mapped.size()) / page * page;
-  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-}
+Bytes map_file(const std::string& path) { return map_descriptor(opened(path).get(), path); }
 
 Bytes read_file(const std::string& path) {
-  const Descriptor file(path);
+  const os::Descriptor file = opened(path);
   Bytes bytes = Bytes::allocate(regular_file_size(file.get(), path));
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t got = read(file.get(), bytes.mutable_data() + done, bytes.size() - done);
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = os::read(file.get(), bytes.mutable_data() + done, bytes.size() - done);
     if (got < 0) fail_at(path, ErrorCode::unreadable, "cannot read: {}", std::strerror(errno));
     if (got == 0) break;  // shrunk since it was opened
     done += static_cast<size_t>(got);

@@ -46,9 +46,6 @@ class Bytes {
 Bytes map_file(const std::string& path);
 // Maps an already opened descriptor's file; `path` is for messages. Does not close it.
 Bytes map_descriptor(int descriptor, const std::string& path);
-// Lets go of the memory behind the whole pages inside a part of a mapped file; they are read again
-// when somebody looks. Only for bytes of map_file and map_descriptor.
-void release_pages(std::span<const std::byte> mapped);
 // Reads a whole file into memory.
 Bytes read_file(const std::string& path);
 

@@ -12,6 +12,12 @@
 
 #include <cpuid.h>
 
+#ifdef _WIN32  // whose linker does not look for weak symbols in archives
+#define SARDONYX_WEAK
+#else
+#define SARDONYX_WEAK [[gnu::weak]]
+#endif
+
 namespace {
 
 // Features that not all compilers have a name for.
@@ -72,25 +78,25 @@ std::atomic<int64_t>& instead_of_the_machines() {
 
 namespace hwy {
 
-[[gnu::weak]] ChosenTarget& GetChosenTarget() {
+SARDONYX_WEAK ChosenTarget& GetChosenTarget() {
   static ChosenTarget chosen;
   return chosen;
 }
 
-[[gnu::weak]] int64_t SupportedTargets() {
+SARDONYX_WEAK int64_t SupportedTargets() {
   static const int64_t found = targets_of_machine();
   const int64_t wanted = instead_of_the_machines().load();
   return wanted != 0 ? wanted : found;
 }
 
 // 0: those of the machine again.
-[[gnu::weak]] void SetSupportedTargetsForTest(int64_t targets) {
+SARDONYX_WEAK void SetSupportedTargetsForTest(int64_t targets) {
   instead_of_the_machines().store(targets);
   GetChosenTarget().DeInit();
 }
 
 // Its assertions, which only builds without optimisation and with sanitizers have.
-[[gnu::weak]] void Abort(const char* file, int line, const char* format, ...) {
+SARDONYX_WEAK void Abort(const char* file, int line, const char* format, ...) {
   std::fprintf(stderr, "%s:%d: ", file, line);
   std::va_list arguments;
   va_start(arguments, format);

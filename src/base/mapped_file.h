@@ -2,20 +2,12 @@
 // small one is read, which costs less than a mapping and its first page; others are mapped.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/bytes.h"
+#include "base/os.h"
 
 namespace sardonyx {
-
-// ".", "/" or whatever leads to the file.
-std::string folder_of(const std::string& path);
-
-// The descriptor of this process that a path such as /dev/stdin or /dev/fd/3 names; nothing for
-// all other paths.
-std::optional<int> descriptor_named(std::string_view path);
 
 class MappedFile {
  public:
@@ -23,12 +15,11 @@ class MappedFile {
 
   // Throws Error (unreadable) with the path and the reason.
   explicit MappedFile(std::string path, Access access = Access::read);
-  ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::string& path() const { return path_; }
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return file_.get(); }
   const Bytes& bytes() const { return bytes_; }  // as long as the file was when it was opened
   bool is_mapped() const { return is_mapped_; }
 
@@ -36,7 +27,7 @@ class MappedFile {
   bool read_small();  // whether the file was small and could be read
 
   std::string path_;
-  int descriptor_ = -1;
+  os::Descriptor file_;
   Bytes bytes_;
   bool is_mapped_ = false;
 };

@@ -1,18 +1,13 @@
 #include "base/thread_pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <mutex>
 #include <new>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -22,6 +17,7 @@
 #endif
 
 #include "base/loop_recorder.h"
+#include "base/os.h"
 
 namespace sardonyx {
 namespace {
@@ -130,18 +126,6 @@ struct alignas(64) Loop {
   }
 };
 
-double cgroup_cpus() {
-  std::ifstream v2("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (v2 >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
-  std::ifstream quota_v1("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream period_v1("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double used = 0;
-  if (quota_v1 >> used && period_v1 >> period && used > 0 && period > 0) return used / period;
-  return 0;
-}
-
 }  // namespace
 
 LoopRecorder*& LoopRecorder::current() {
@@ -152,9 +136,8 @@ LoopRecorder*& LoopRecorder::current() {
 int usable_cpus() {
   static const int usable = [] {
     int cpus = static_cast<int>(std::thread::hardware_concurrency());
-    cpu_set_t mask;
-    if (sched_getaffinity(0, sizeof mask, &mask) == 0) cpus = CPU_COUNT(&mask);
-    const double quota = cgroup_cpus();
+    if (const auto mine = os::processors().size(); mine > 0) cpus = static_cast<int>(mine);
+    const double quota = os::processor_quota();
     if (quota > 0) cpus = std::min(cpus, static_cast<int>(std::ceil(quota)));
     return std::max(cpus, 1);
   }();
@@ -192,7 +175,12 @@ struct ThreadPool::Shared {
     while (wanted > 0) {
       try {
         workers.reserve(static_cast<size_t>(wanted));
-        for (int i = 1; i <= wanted; ++i) workers.emplace_back([this, i] { work(i); });
+        for (int i = 1; i <= wanted; ++i) {
+          workers.emplace_back([this, i, place = os::Place()] {
+            place.take();
+            work(i);
+          });
+        }
         return;
       } catch (const std::system_error&) {
       } catch (const std::bad_alloc&) {

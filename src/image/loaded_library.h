@@ -3,11 +3,11 @@
 // who reads no images needs none of them.
 #pragma once
 
-#include <dlfcn.h>
-
+#include <string>
 #include <string_view>
 
 #include "base/fail.h"
+#include "base/os.h"
 
 namespace sardonyx::image {
 
@@ -23,22 +23,23 @@ namespace sardonyx::image {
 // of it, is not there. An empty name stands for a library that this one is linked to.
 class LoadedLibrary {
  public:
-  LoadedLibrary(const char* file, std::string_view format)
-      : handle_(*file == 0 ? nullptr : dlopen(file, RTLD_NOW | RTLD_LOCAL)), file_(file) {
+  LoadedLibrary(const char* file, std::string_view format) : file_(file) {
+    std::string problem;
+    if (*file != 0) handle_ = os::load_library(file, problem);
     if (handle_ == nullptr && *file != 0) {
       fail(ErrorCode::unsupported, "{} images are read by {}, which cannot be loaded: {}", format,
-           file, dlerror());
+           file, problem);
     }
   }
 
   void* find(const char* name) const {
-    void* found = dlsym(handle_, name);
+    void* found = os::find_symbol(handle_, name);
     if (found == nullptr) fail(ErrorCode::unsupported, "{} has no function {}", file_, name);
     return found;
   }
 
  private:
-  void* handle_;
+  void* handle_ = nullptr;
   const char* file_;
 };
 

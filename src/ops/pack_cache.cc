@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/bytes.h"
+#include "base/os.h"
 
 namespace sardonyx::ops {
 
@@ -129,11 +130,11 @@ std::vector<PackCache::Identified> PackCache::identified() const {
 }
 
 void PackCache::release(std::span<const std::byte> bytes) const {
-  if (file_of(bytes) != nullptr) release_pages(bytes);
+  if (file_of(bytes) != nullptr) os::release_pages(bytes);
 }
 
 void PackCache::release_pages_of_files() const {
-  for (const File& file : files_) release_pages(file.bytes.span());
+  for (const File& file : files_) os::release_pages(file.bytes.span());
 }
 
 }  // namespace sardonyx::ops

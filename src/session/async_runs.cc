@@ -10,6 +10,7 @@
 
 #include "base/affinity.h"
 #include "base/fail.h"
+#include "base/os.h"
 
 namespace sardonyx {
 
@@ -56,7 +57,10 @@ AsyncRuns::AsyncRuns(int max_threads, std::vector<int> processors, SessionLog lo
 void AsyncRuns::start_thread(State& state) {
   const StartOn there(processors_);
   state.threads.reserve(state.threads.size() + 1);
-  state.threads.emplace_back([held = state_] { held->serve(); });
+  state.threads.emplace_back([held = state_, place = os::Place()] {
+    place.take();
+    held->serve();
+  });
 }
 
 void AsyncRuns::add(std::function<void()> work) {

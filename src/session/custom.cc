@@ -1,7 +1,5 @@
 #include "session/custom.h"
 
-#include <dlfcn.h>
-
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/os.h"
 
 namespace sardonyx {
 namespace {
@@ -32,22 +31,20 @@ class LibraryRegistry final : public CustomRegistry {
 
 std::shared_ptr<const void> opened(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
+  if (!std::filesystem::is_regular_file(os::path(path), error))
     fail_at(path, ErrorCode::unreadable, "there is no such file");
   // A bare name would be looked for where the system keeps its libraries.
-  const std::string exact = path.find('/') == std::string::npos ? "./" + path : path;
-  void* const handle = dlopen(exact.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* const reason = dlerror();
-    fail_at(path, ErrorCode::unreadable, "the library cannot be loaded: {}",
-            reason != nullptr ? reason : "no reason is given");
-  }
-  return {handle, [](const void* held) { dlclose(const_cast<void*>(held)); }};
+  const bool bare = path.find_first_of(os::separators) == std::string::npos;
+  std::string problem;
+  void* const handle = os::load_library(bare ? "./" + path : path, problem);
+  if (handle == nullptr)
+    fail_at(path, ErrorCode::unreadable, "the library cannot be loaded: {}", problem);
+  return {handle, [](const void* held) { os::unload_library(const_cast<void*>(held)); }};
 }
 
 template <class T>
 T* exported(const std::string& path, const void* library, const char* name) {
-  void* const found = dlsym(const_cast<void*>(library), name);
+  void* const found = os::find_symbol(const_cast<void*>(library), name);
   if (found == nullptr) {
     fail_at(path, ErrorCode::unreadable,
             "it is no library of operators: it exports no {}; SARDONYX_OPERATOR_LIBRARY of "

@@ -1,12 +1,8 @@
 #include "session/model.h"
 
-#include <sys/stat.h>
-
-#include <filesystem>
-#include <system_error>
-
 #include "base/content_hash.h"
 #include "base/fail.h"
+#include "base/os.h"
 #include "check/check.h"
 #include "lenient/lenient.h"
 #include "session/custom.h"
@@ -32,9 +28,8 @@ Bytes copied(const void* data, size_t size) {
 
 // The size of a pipe is not known before it has been read.
 Bytes read_charged(const std::string& path) {
-  std::error_code ignored;
-  const auto size = std::filesystem::file_size(path, ignored);
-  const auto known = ignored ? int64_t{0} : static_cast<int64_t>(size);
+  const auto info = os::info_of(path);
+  const auto known = info && info->is_regular() ? static_cast<int64_t>(info->size) : 0;
   charge_memory(known, [&] { return path; });
   Bytes file = read_file(path);
   charge_memory(static_cast<int64_t>(file.size()) - known, [&] { return path; });
@@ -85,7 +80,7 @@ std::shared_ptr<Model::Implementation> open_for_tools(const std::string& path,
   if (!options.form || *options.form == form_of(path)) {
     model = read_model_file(*source);
   } else {
-    model = read_model_bytes(source->bytes(), folder_of(path), *options.form);
+    model = read_model_bytes(source->bytes(), os::folder_of(path), *options.form);
     model.path = path;
   }
   auto made =
@@ -97,13 +92,17 @@ std::shared_ptr<Model::Implementation> open_for_tools(const std::string& path,
 }  // namespace
 
 std::optional<FileStamp> stamp_of(const std::string& path) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  return FileStamp{static_cast<uint64_t>(info.st_size), info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+  const auto info = os::info_of(path);
+  if (!info || !info->is_regular()) return std::nullopt;
+  return FileStamp{info->size, info->seconds, info->nanoseconds};
 }
 
 const Model::Implementation::Judged& Model::Implementation::judged() const {
-  std::call_once(once_, [&] { within_limit(memory, [&] { judge(); }); });
+  if (!is_judged_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(judging_);
+    if (!is_judged_.load(std::memory_order_relaxed)) within_limit(memory, [&] { judge(); });
+    is_judged_.store(true, std::memory_order_release);
+  }
   return judged_;
 }
 
@@ -198,7 +197,7 @@ Model::Model(const std::string& path, const LoadOptions& options) {
       auto stamp = stamp_of(path);
       if (stamp != before) stamp.reset();
       ir::Model model =
-          read_model_bytes(file, folder_of(path), options.form.value_or(form_of(path)));
+          read_model_bytes(file, os::folder_of(path), options.form.value_or(form_of(path)));
       model.path = path;
       return finish(std::move(model), file, mapped, options, std::move(stamp));
     });

@@ -1,6 +1,7 @@
 // What a Model holds.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -70,7 +71,9 @@ struct Model::Implementation {
  private:
   void judge() const;
 
-  mutable std::once_flag once_;
+  // Not std::call_once, which for g++ on Windows stays locked where the call throws.
+  mutable std::mutex judging_;
+  mutable std::atomic<bool> is_judged_ = false;
   mutable Judged judged_;
 };
 

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "wire/sink.h"
 
 namespace sardonyx {
@@ -456,9 +457,8 @@ std::shared_ptr<const ops::PackSource> source_of(std::shared_ptr<const PackedFil
 
 uint64_t write_packed(const std::string& path, const PackedFor& made_for,
                       std::span<const PackedForm> forms, const StoredGraphs& graphs) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+  const auto info = os::info_of(path);
+  if (info && !info->is_regular())
     fail_at(path, ErrorCode::unreadable, "is not a regular file, which packed weights need");
   Header header;
   // Where the data begins does not change the table's size.

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "sardonyx/packing.h"
 #include "session/model.h"
 
@@ -21,8 +22,9 @@ namespace fs = std::filesystem;
 std::string name_in_cache(const Model::Implementation& model, const PackedFor& made_for) {
   const std::string& path = model.model.path;
   std::error_code ignored;
-  const fs::path whole = path.empty() ? fs::path() : fs::absolute(path, ignored).lexically_normal();
-  std::string identity = whole.string();
+  const fs::path whole =
+      path.empty() ? fs::path() : fs::absolute(os::path(path), ignored).lexically_normal();
+  std::string identity = os::text(whole);
   if (path.empty()) {
     const ContentHash& structure = made_for.model.structure;
     identity = fmt::format("{:016x}{:016x}", structure[0], structure[1]);
@@ -164,7 +166,7 @@ PackedWeights::PackedWeights(const Model::Implementation& model, const SessionOp
     add_source(given_);
   }
   if (options.cache_folder.empty()) return;
-  path_ = (fs::path(options.cache_folder) / name_in_cache(model, made_for_)).string();
+  path_ = os::text(os::path(options.cache_folder) / os::path(name_in_cache(model, made_for_)));
   take_cached();
   if (made_for_.model.knows_files()) model.graphs.ask();
   if (file_) {
@@ -238,7 +240,7 @@ std::optional<OptimizedGraph> PackedWeights::graph(const std::string& choice,
 
 void PackedWeights::take_cached() {
   std::error_code problem;
-  if (!fs::exists(path_, problem)) {
+  if (!fs::exists(os::path(path_), problem)) {
     log_.tell({.level = LogLevel::debug,
                .place = path_,
                .message = "there is no file of packed weights yet",
@@ -336,7 +338,7 @@ void PackedWeights::store(ThreadPool& pool) {
     return;
   try {
     std::error_code problem;
-    fs::create_directories(fs::path(path_).parent_path(), problem);
+    fs::create_directories(os::path(path_).parent_path(), problem);
     const uint64_t bytes = write_packed(path_, made_for_, with_earlier(packed_forms(packs_, pool)),
                                         with_earlier(graphs));
     take_written();
@@ -358,7 +360,7 @@ PackedModel pack_model(const Model& model, const std::string& path, const Sessio
   const SessionOptions packing = packing_options(options);
   std::error_code ignored;
   const std::string& source = model.implementation().model.path;
-  if (!source.empty() && fs::equivalent(path, source, ignored))
+  if (!source.empty() && fs::equivalent(os::path(path), os::path(source), ignored))
     fail_at(path, ErrorCode::bad_input,
             "is the model; its packed weights need a file of their own");
   const Packed made = pack(apart(model), packing);

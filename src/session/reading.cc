@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "wire/named_forms.h"
 #include "wire/read.h"
 #include "wire/text_parse.h"
@@ -52,11 +53,12 @@ std::string ending_problem(const std::string& path, const std::string& source) {
   const std::string ending = lowered_ending(path);
   if (ending.empty() || form_of(path) != ModelForm::binary || drawing_form_of(path) ||
       std::ranges::find(binary_endings, ending) != std::end(binary_endings) ||
-      descriptor_named(path))
+      os::descriptor_named(path))
     return {};
   std::error_code ignored;
-  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) return {};
-  if (!source.empty() && fs::equivalent(path, source, ignored)) return {};
+  const fs::path file = os::path(path);
+  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) return {};
+  if (!source.empty() && fs::equivalent(file, os::path(source), ignored)) return {};
   return fmt::format(
       "'{}' says no form that a model can be written in; known are .onnx (.pb), .onnxtxt, .json, "
       ".textproto (.pbtxt, .prototxt), and drawings: .svg, .dot (.gv)",
@@ -101,7 +103,7 @@ ir::Model read_model_file(const MappedFile& file) {
   const ModelForm form = form_of(path);
   if (form == ModelForm::binary) return reading([&] { return wire::read_model(file); });
   try {
-    ir::Model model = read_model_bytes(file.bytes(), folder_of(path), form);
+    ir::Model model = read_model_bytes(file.bytes(), os::folder_of(path), form);
     model.path = path;
     return model;
   } catch (const Error& error) {

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "base/os.h"
 #include "sardonyx/inputs.h"
 #include "sardonyx/text.h"
 #include "session/model.h"
@@ -50,22 +51,23 @@ std::vector<NamedValue> read_folder(const std::string& path, const Model* model,
                                     const std::vector<ValueDescription>& wanted) {
   std::vector<fs::path> files;
   std::error_code problem;
-  for (fs::directory_iterator at(path, problem), end; !problem && at != end;
+  for (fs::directory_iterator at(os::path(path), problem), end; !problem && at != end;
        at.increment(problem)) {
-    const std::string ending = lowered_ending(at->path().string());
+    const std::string ending = lowered_ending(os::text(at->path()));
     if (ending == ".npy" || ending == ".pb") files.push_back(at->path());
   }
   if (problem) fail_at(path, ErrorCode::unreadable, "cannot read: {}", problem.message());
-  std::ranges::sort(files, natural_less, [](const fs::path& file) { return file.stem().string(); });
+  std::ranges::sort(files, natural_less,
+                    [](const fs::path& file) { return os::text(file.stem()); });
   const Model none = model == nullptr ? Model::from_text("none () => () {}") : *model;
   std::vector<NamedValue> values;
   for (const fs::path& file : files) {
     ValueDescription description;
-    description.name = file.stem().string();
+    description.name = os::text(file.stem());
     for (const ValueDescription& one : wanted) {
       if (one.name == description.name) description = one;
     }
-    values.emplace_back(description.name, read_value_file(file.string(), none, description));
+    values.emplace_back(description.name, read_value_file(os::text(file), none, description));
   }
   return values;
 }
@@ -150,7 +152,7 @@ RunComparison compare_runs(const std::vector<NamedValue>& actual,
 std::vector<NamedValue> read_run(const std::string& path, const Model* model,
                                  const std::vector<ValueDescription>& wanted) {
   std::error_code ignored;
-  std::vector<NamedValue> values = fs::is_directory(path, ignored)
+  std::vector<NamedValue> values = fs::is_directory(os::path(path), ignored)
                                        ? read_folder(path, model, wanted)
                                        : read_npz_values(path, wanted);
   if (values.empty()) fail_at(path, ErrorCode::bad_input, "holds no values (.npy, .pb)");

@@ -14,6 +14,7 @@
 #include "base/mapped_file.h"
 #include "base/memory_account.h"
 #include "base/name_map.h"
+#include "base/os.h"
 #include "check/check.h"
 #include "infer/infer.h"
 #include "ir/dim_hash.h"
@@ -182,7 +183,7 @@ std::optional<Inference> infer_in_passing(const MappedFile& file, const InferOpt
 
 std::filesystem::path folder_at(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::weakly_canonical(folder_of(path), ignored);
+  return std::filesystem::weakly_canonical(os::path(os::folder_of(path)), ignored);
 }
 
 }  // namespace
@@ -273,7 +274,7 @@ Inference write_inferred(const std::string& path, const std::string& output,
   if (has_external_data(model) && folder_at(path) != folder_at(output)) {
     fail_at(output, ErrorCode::bad_input,
             "the model has external data beside it and can only be written to its own folder, {}",
-            folder_of(path));
+            os::folder_of(path));
   }
   Inference inference =
       infer_into(model, options, custom_table(options.custom_operators.get(), options.libraries));

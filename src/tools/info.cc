@@ -1,14 +1,12 @@
 #include "sardonyx/info.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "ir/dimension.h"
 #include "ir/imports.h"
 #include "ir/walk.h"
@@ -79,7 +77,7 @@ class Parameters {
     for (const std::string& file : files_) {
       info.external_files.push_back(file);
       info.external_data_present =
-          info.external_data_present && access((folder + "/" + file).c_str(), R_OK) == 0;
+          info.external_data_present && os::info_of(folder + "/" + file).has_value();
     }
   }
 
@@ -144,8 +142,8 @@ std::vector<std::string> cost_size_names(const ir::Model& model,
 }
 
 int64_t file_size(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_size) : 0;
+  const auto info = os::info_of(path);
+  return info ? static_cast<int64_t>(info->size) : 0;
 }
 
 }  // namespace

@@ -1,15 +1,12 @@
 #include "sardonyx/outputs.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "formats/npy.h"
 #include "wire/sink.h"
 #include "wire/write.h"
@@ -22,9 +19,10 @@ namespace fs = std::filesystem;
 // A folder inside `parent` that goes away with everything in it.
 class TemporaryFolder {
  public:
-  explicit TemporaryFolder(const fs::path& parent) : path_((parent / ".sardonyx-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) {
-      fail_at(parent.string(), ErrorCode::unreadable, "cannot write here: {}",
+  explicit TemporaryFolder(const fs::path& parent)
+      : path_(os::path(os::make_folder(os::text(parent / ".sardonyx-")))) {
+    if (path_.empty()) {
+      fail_at(os::text(parent), ErrorCode::unreadable, "cannot write here: {}",
               std::strerror(errno));
     }
   }
@@ -34,10 +32,10 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  fs::path operator/(const std::string& name) const { return fs::path(path_) / name; }
+  fs::path operator/(const std::string& name) const { return path_ / os::path(name); }
 
  private:
-  std::string path_;
+  fs::path path_;
 };
 
 void write_bytes(const fs::path& path, const std::string& bytes) {
@@ -45,7 +43,7 @@ void write_bytes(const fs::path& path, const std::string& bytes) {
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
   if (!file)
-    fail_at(path.string(), ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
+    fail_at(os::text(path), ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
 }
 
 // A name that stays in its folder when an archive with it is unpacked.
@@ -62,23 +60,23 @@ bool is_harmless(std::string_view name) {
 std::vector<std::string> write_output_folder(const std::string& folder,
                                              std::span<const Value> outputs) {
   try {
-    fs::create_directories(folder);
-    const TemporaryFolder temporary(folder);
+    fs::create_directories(os::path(folder));
+    const TemporaryFolder temporary(os::path(folder));
     std::vector<std::string> names(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].kind() == Value::Kind::none) continue;
       names[i] = fmt::format("output_{}.{}", i, outputs[i].is_tensor() ? "npy" : "pb");
       if (outputs[i].is_tensor()) {
-        formats::write_npy(outputs[i].tensor(), (temporary / names[i]).string());
+        formats::write_npy(outputs[i].tensor(), os::text(temporary / names[i]));
       } else {
         write_bytes(temporary / names[i], wire::write_value(outputs[i]));
       }
     }
     for (std::string& name : names) {
       if (name.empty()) continue;
-      const fs::path target = fs::path(folder) / name;
+      const fs::path target = os::path(folder) / os::path(name);
       fs::rename(temporary / name, target);
-      name = target.string();
+      name = os::text(target);
     }
     return names;
   } catch (const fs::filesystem_error& error) {

@@ -1,7 +1,5 @@
 #include "sardonyx/machine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 #include <functional>
@@ -10,6 +8,7 @@
 
 #include "base/cpu.h"
 #include "base/fail.h"
+#include "base/os.h"
 #include "base/thread_pool.h"
 #include "kernels/gemm/probe.h"
 
@@ -45,11 +44,6 @@ double sum_over_threads(int threads, const std::function<double()>& measure) {
   return sum;
 }
 
-int64_t cache_bytes(int name, int64_t otherwise) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? bytes : otherwise;
-}
-
 double read_gbps(int threads, int64_t bytes_each, double seconds) {
   return 1e-9 * sum_over_threads(
                     threads, [=] { return kernels::probe_read_bandwidth(bytes_each, seconds); });
@@ -75,8 +69,8 @@ MachineLimits measure_limits(int threads) {
   limits.instruction_set = name_of(instruction_set());
   limits.threads = threads;
   limits.gflops = 1e-9 * sum_over_threads(threads, [] { return kernels::probe_peak_flops(0.06); });
-  const int64_t l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, int64_t{1} << 20),
-                l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 0);
+  const int64_t told = os::cache_bytes(2), l2 = told > 0 ? told : int64_t{1} << 20,
+                l3 = os::cache_bytes(3);
   limits.levels.push_back({"L2", l2 * threads, read_gbps(threads, l2 / 2, 0.04)});
   const int64_t inside_l3 = 4 * l2;
   if (inside_l3 * threads <= l3 / 2)

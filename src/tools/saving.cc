@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "session/reading.h"
 #include "tools/drawing.h"
 #include "wire/external.h"
@@ -31,7 +32,7 @@ std::optional<std::string> external_tensor(ir::Model model) {
 
 bool same_folder(const std::string& a, const std::string& b) {
   std::error_code ignored;
-  return a == b || fs::equivalent(a, b, ignored);
+  return a == b || fs::equivalent(os::path(a), os::path(b), ignored);
 }
 
 // Files beside the model need a folder that it is in; and none may take the place of the model that
@@ -39,17 +40,18 @@ bool same_folder(const std::string& a, const std::string& b) {
 void require_place_for_data(const ir::Model& model, const std::string& path,
                             const std::string& data_name) {
   std::error_code ignored;
-  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored) &&
-      !fs::is_directory(path, ignored))
+  const auto info = os::info_of(path);
+  if (info && !info->is_regular() && !info->is_folder())
     fail_at(path, ErrorCode::bad_input,
             "is no file that '{}' could lie beside; name a file, or put all data into the model",
             data_name);
-  if (descriptor_named(path))
+  if (os::descriptor_named(path))
     fail_at(path, ErrorCode::bad_input,
             "names no folder that '{}' could lie in; name a file, or put all data into the model",
             data_name);
   if (!model.path.empty() && path != model.path &&
-      fs::equivalent(fs::path(folder_of(path)) / data_name, model.path, ignored))
+      fs::equivalent(os::path(os::folder_of(path)) / os::path(data_name), os::path(model.path),
+                     ignored))
     fail_at(model.path, ErrorCode::bad_input,
             "would be overwritten by the weights: choose another name for their file");
 }
@@ -119,7 +121,7 @@ Saved save_model(const ir::Model& model, const std::string& path, const SaveOpti
   if (options.embed && !options.external_data.empty())
     fail(ErrorCode::bad_input, "data goes into the model file or into one beside it, not both");
   const ModelForm form = options.form.value_or(form_of(path));
-  const std::string folder = folder_of(path);
+  const std::string folder = os::folder_of(path);
   std::optional<ir::Model> whole;
   if (options.moves_data()) {
     bring_in_external_data(whole.emplace(model), options);
@@ -141,8 +143,8 @@ Saved save_model(const ir::Model& model, const std::string& path, const SaveOpti
                                  .checksum = options.checksum,
                                  .source = source},
                                 write);
-    saved.data_bytes = size_of(fs::path(folder) / options.external_data);
-    saved.model_bytes = size_of(path);
+    saved.data_bytes = size_of(os::path(folder) / os::path(options.external_data));
+    saved.model_bytes = size_of(os::path(path));
   }
   if (form == ModelForm::binary && saved.model_bytes > protobuf_limit) {
     saved.notes.push_back(

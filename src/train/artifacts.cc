@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/listed.h"
+#include "base/os.h"
 #include "compose/extract.h"
 #include "compose/rename.h"
 #include "ir/tensor.h"
@@ -569,9 +570,9 @@ ir::Model joined(const TrainingArtifacts& artifacts, const ArtifactOptions& opti
 }  // namespace
 
 TrainingArtifacts TrainingArtifacts::in(const std::string& folder) {
-  const std::filesystem::path base(folder);
-  return {base / "training_model.onnx", base / "eval_model.onnx", base / "optimizer_model.onnx",
-          base / "checkpoint"};
+  const auto inside = [base = os::path(folder)](const char* name) { return os::text(base / name); };
+  return {inside("training_model.onnx"), inside("eval_model.onnx"), inside("optimizer_model.onnx"),
+          inside("checkpoint")};
 }
 
 Model make_trainable(const TrainingArtifacts& artifacts, const ArtifactOptions& options,

@@ -1,16 +1,12 @@
 #include "train/checkpoints.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <vector>
 
 #include "base/fail.h"
+#include "base/os.h"
 
 namespace sardonyx {
 namespace {
@@ -38,12 +34,12 @@ int64_t step_of(const std::string& name) {
 std::vector<Checkpoint> checkpoints_of(const std::string& folder) {
   std::vector<Checkpoint> found;
   std::error_code problem;
-  fs::directory_iterator at(folder, problem), end;
+  fs::directory_iterator at(os::path(folder), problem), end;
   if (problem) fail_at(folder, ErrorCode::unreadable, "can't be read: {}", problem.message());
   for (; at != end; at.increment(problem)) {
     if (problem) fail_at(folder, ErrorCode::unreadable, "can't be read: {}", problem.message());
-    const int64_t step = step_of(at->path().filename().string());
-    if (step >= 0) found.push_back({at->path().string(), step});
+    const int64_t step = step_of(os::text(at->path().filename()));
+    if (step >= 0) found.push_back({os::text(at->path()), step});
   }
   std::ranges::sort(found, {}, &Checkpoint::step);
   return found;
@@ -53,7 +49,7 @@ std::vector<Checkpoint> checkpoints_of(const std::string& folder) {
 
 Checkpoint last_checkpoint(const std::string& folder) {
   std::error_code ignored;
-  if (!fs::exists(folder, ignored)) return {};
+  if (!fs::exists(os::path(folder), ignored)) return {};
   const auto found = checkpoints_of(folder);
   return found.empty() ? Checkpoint() : found.back();
 }
@@ -62,32 +58,30 @@ namespace train {
 
 CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path) {
   std::error_code problem;
-  fs::create_directories(path, problem);
+  fs::create_directories(os::path(path), problem);
   if (problem) fail_at(path, ErrorCode::unreadable, "can't be made: {}", problem.message());
-  const std::string lock = (fs::path(path) / "lock").string();
-  lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (lock_ < 0) fail_at(lock, ErrorCode::unreadable, "can't be written: {}", std::strerror(errno));
-  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  const std::string lock = os::text(os::path(path) / "lock");
+  lock_ = os::Descriptor(os::open(lock, os::Opening::lock));
+  if (!lock_.is_open())
+    fail_at(lock, ErrorCode::unreadable, "can't be written: {}", std::strerror(errno));
+  if (os::lock(lock_.get())) return;
   const int reason = errno;
-  close(lock_);
   if (reason == EWOULDBLOCK)
     fail_at(path, ErrorCode::unreadable,
             "another process trains into this folder; wait for it, or name another folder");
   fail_at(lock, ErrorCode::unreadable, "can't be locked: {}", std::strerror(reason));
 }
 
-CheckpointFolder::~CheckpointFolder() { close(lock_); }
-
 std::string CheckpointFolder::write(const TrainingSession& session, int64_t step,
                                     int64_t keep) const {
   const std::string name = fmt::format("{}{:012}{}", stem, step, ending);
-  std::string path = (fs::path(path_) / name).string();
+  std::string path = os::text(os::path(path_) / name);
   session.save(path);
   auto all = checkpoints_of(path_);
   const auto most = static_cast<size_t>(std::max<int64_t>(keep, 1));
   for (size_t i = 0; i + most < all.size(); ++i) {
     std::error_code ignored;
-    if (all[i].path != path) fs::remove(all[i].path, ignored);
+    if (all[i].path != path) fs::remove(os::path(all[i].path), ignored);
   }
   return path;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/os.h"
 #include "sardonyx/fit.h"
 
 namespace sardonyx::train {
@@ -13,16 +14,13 @@ class CheckpointFolder {
   // Makes the folder where it is missing. Throws Error (unreadable) where it can't be written to,
   // or another process trains into it.
   explicit CheckpointFolder(const std::string& path);
-  ~CheckpointFolder();
-  CheckpointFolder(const CheckpointFolder&) = delete;
-  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
   // Writes one, and then removes all but the newest `keep`. Its path.
   std::string write(const TrainingSession& session, int64_t step, int64_t keep) const;
 
  private:
   std::string path_;
-  int lock_ = -1;
+  os::Descriptor lock_;
 };
 
 }  // namespace sardonyx::train

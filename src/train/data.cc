@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/fail.h"
 #include "base/listed.h"
+#include "base/os.h"
 #include "formats/npy.h"
 #include "ir/tensor.h"
 #include "sardonyx/fit.h"
@@ -50,9 +51,9 @@ struct Arrays {
 Arrays arrays_of_folder(const std::string& path, const std::vector<ValueDescription>& inputs) {
   Arrays arrays;
   for (const ValueDescription& input : inputs) {
-    const std::string file = (fs::path(path) / (input.name + ".npy")).string();
+    const std::string file = os::text(os::path(path) / os::path(input.name + ".npy"));
     std::error_code ignored;
-    if (!fs::exists(file, ignored)) continue;
+    if (!fs::exists(os::path(file), ignored)) continue;
     try {
       const Bytes& bytes = arrays.files.emplace_back(map_file(file));
       arrays.named.push_back({input.name, formats::read_npy(bytes, input.element_type)});
@@ -131,7 +132,7 @@ void release_rows(const Tensor& mapped, std::span<const int64_t> places) {
     size_t end = i + 1;
     while (end < places.size() && places[end] == places[end - 1] + 1) ++end;
     const size_t run = (end - i) * bytes;
-    if (run >= worth_it) release_pages({all + static_cast<size_t>(places[i]) * bytes, run});
+    if (run >= worth_it) os::release_pages({all + static_cast<size_t>(places[i]) * bytes, run});
     i = end;
   }
 }
@@ -173,7 +174,7 @@ TrainingData TrainingData::read(const std::string& path, const TrainingSession& 
                                 size_t which) {
   const auto& inputs = session.step_inputs(which);
   std::error_code ignored;
-  const bool is_folder = fs::is_directory(path, ignored);
+  const bool is_folder = fs::is_directory(os::path(path), ignored);
   const Arrays arrays = is_folder ? arrays_of_folder(path, inputs) : arrays_of_file(path, inputs);
   try {
     TrainingData data(ordered(path, inputs, arrays.named));
@@ -182,7 +183,8 @@ TrainingData TrainingData::read(const std::string& path, const TrainingSession& 
       data.is_mapped_.push_back(std::ranges::any_of(
           arrays.files, [&](const Bytes& file) { return lies_in(tensor, file); }));
     }
-    for (const Bytes& file : arrays.files) release_pages(file.span());  // their checksums were read
+    for (const Bytes& file : arrays.files)
+      os::release_pages(file.span());  // their checksums were read
     return data;
   } catch (const Error& error) {
     throw error.location().starts_with(path) ? error : error.within(path);

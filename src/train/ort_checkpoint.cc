@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "formats/flatbuffer.h"
 
 namespace sardonyx::train {
@@ -135,7 +136,7 @@ class Reading {
 }  // namespace
 
 OrtCheckpoint read_ort_checkpoint(const std::string& path) {
-  if (std::filesystem::is_directory(path))
+  if (std::filesystem::is_directory(os::path(path)))
     fail_at(path, ErrorCode::unsupported,
             "a checkpoint that is a folder was written by ONNX Runtime before 1.16; save it again "
             "with a later one, which writes a file");

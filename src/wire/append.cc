@@ -1,14 +1,10 @@
 #include "wire/append.h"
 
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 #include <string_view>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "wire/proto_writer.h"
 
 namespace sardonyx::wire {
@@ -59,11 +55,8 @@ class Appender {
 
   void flush() {
     if (chunk_.empty()) return;
-    ssize_t done = 0;
-    do {
-      done = write(descriptor_, chunk_.data(), chunk_.size());
-    } while (done < 0 && errno == EINTR);
-    if (done != static_cast<ssize_t>(chunk_.size())) {
+    const int64_t done = os::write(descriptor_, chunk_.data(), chunk_.size());
+    if (done != static_cast<int64_t>(chunk_.size())) {
       fail_at(path_, ErrorCode::unreadable, "cannot add to the file: {}",
               done < 0 ? std::strerror(errno) : "the disk is full");
     }
@@ -79,10 +72,10 @@ class Appender {
 };
 
 void require_unchanged(int descriptor, const std::string& path, uint64_t file_size) {
-  struct stat info {};
-  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+  if (!os::lock(descriptor))
     fail_at(path, ErrorCode::unreadable, "another process is adding to the file");
-  if (fstat(descriptor, &info) != 0 || static_cast<uint64_t>(info.st_size) != file_size)
+  const auto info = os::info_of(descriptor);
+  if (!info || info->size != file_size)
     fail_at(path, ErrorCode::unreadable, "the file was changed while it was inferred");
 }
 
@@ -108,10 +101,10 @@ size_t append_value_info(int descriptor, const std::string& path, uint64_t file_
       ++written;
     }
     appender.flush();
-    if (fdatasync(descriptor) != 0)
+    if (!os::sync(descriptor))
       fail_at(path, ErrorCode::unreadable, "cannot add to the file: {}", std::strerror(errno));
   } catch (...) {
-    [[maybe_unused]] const int ignored = ftruncate(descriptor, static_cast<off_t>(file_size));
+    os::set_size(descriptor, file_size);
     throw;
   }
   return written;

@@ -2,35 +2,25 @@
 #pragma once
 
 #include <string>
-#include <utility>
+
+#include "base/os.h"
 
 namespace sardonyx::wire {
 
-// An open file descriptor, closed with its owner.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void reset();
-
- private:
-  int fd_ = -1;
-};
-
 // Opens `relative` for reading below the folder that `folder` is open on, following no link in any
 // component. On failure the descriptor is not open and errno says why: ELOOP for a link. `relative`
-// has no ".." component and does not start with "/". Linux resolves it in one call where it can;
-// the second function goes component by component, on any system.
-Descriptor open_confined(int folder, const std::string& relative);
-Descriptor open_confined_by_component(int folder, const std::string& relative);
+// has no ".." component and is not absolute.
+os::Descriptor open_confined(int folder, const std::string& relative);
+#ifndef _WIN32
+// Linux resolves the name in one call where it can; this goes component by component.
+os::Descriptor open_confined_by_component(int folder, const std::string& relative);
+#endif
+
+// Finds what `relative` leads to, links followed: a descriptor that tells real_path_of and
+// os::info_of, for `reopened` to make one that reads the same file, whatever its name means by
+// then.
+os::Descriptor find_linked(int folder, const std::string& relative);
+os::Descriptor reopened(int found);
 
 // Where an open descriptor's file really is; empty where the system does not tell.
 std::string real_path_of(int descriptor);

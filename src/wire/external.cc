@@ -1,13 +1,8 @@
 #include "wire/external.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -44,19 +39,18 @@ void require_safe(const std::string& location) {
   if (location.find('\0') != std::string::npos) {
     fail(ErrorCode::invalid_model, "the location of its external data has a zero byte in it");
   }
-  if (location.front() == '/') {
+  const std::filesystem::path path = os::path(location);
+  if (path.has_root_name() || path.has_root_directory()) {
     fail(ErrorCode::invalid_model,
          "the location '{}' of its external data is absolute; it must be relative to the model's "
          "folder",
          location);
   }
-  for (const auto& part : std::filesystem::path(location)) {
-    if (part == "..") {
-      fail(ErrorCode::invalid_model,
-           "the location '{}' of its external data has '..' in it; it must stay in the model's "
-           "folder",
-           location);
-    }
+  if (std::find(path.begin(), path.end(), std::filesystem::path("..")) != path.end()) {
+    fail(ErrorCode::invalid_model,
+         "the location '{}' of its external data has '..' in it; it must stay in the model's "
+         "folder",
+         location);
   }
 }
 
@@ -86,19 +80,18 @@ Place place_of(const ir::TensorProto& tensor) {
 }
 
 bool lies_in(const std::string& path, const std::string& folder) {
+  const auto ends = [](char c) { return os::separators.find(c) != std::string_view::npos; };
   return !folder.empty() && path.starts_with(folder) &&
-         (path.size() == folder.size() || path[folder.size()] == '/' || folder == "/");
+         (path.size() == folder.size() || ends(path[folder.size()]) || ends(folder.back()));
 }
 
 std::string real_folder(const std::string& folder) {
-  char* real = realpath(folder.c_str(), nullptr);
-  if (real == nullptr) {
+  const os::Descriptor opened(os::open_folder(folder));
+  if (!opened.is_open()) {
     fail_at(folder, ErrorCode::unreadable, "the trusted folder cannot be resolved: {}",
             std::strerror(errno));
   }
-  std::string path(real);
-  std::free(real);
-  return path;
+  return real_path_of(opened.get());
 }
 
 }  // namespace
@@ -111,7 +104,7 @@ struct ExternalData::File {
 ExternalData::ExternalData(std::string folder, ExternalOptions options)
     : folder_(std::move(folder)), options_(std::move(options)) {}
 
-ExternalData::~ExternalData() { Descriptor(folder_fd_).reset(); }
+ExternalData::~ExternalData() = default;
 
 int ExternalData::folder_descriptor() {
   if (folder_.empty()) {
@@ -119,20 +112,20 @@ int ExternalData::folder_descriptor() {
          "its elements are external data, but the model was read from memory: give the folder its "
          "files are in");
   }
-  if (folder_fd_ < 0) folder_fd_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_fd_ < 0)
+  if (!opened_folder_.is_open()) opened_folder_ = os::Descriptor(os::open_folder(folder_));
+  if (!opened_folder_.is_open())
     fail_at(folder_, ErrorCode::unreadable, "cannot open the model's folder: {}",
             std::strerror(errno));
-  return folder_fd_;
+  return opened_folder_.get();
 }
 
 ExternalData::File& ExternalData::map_once(int descriptor, const std::string& location) {
-  struct stat info {};
-  if (fstat(descriptor, &info) != 0) {
+  const auto info = os::info_of(descriptor);
+  if (!info) {
     fail(ErrorCode::unreadable, "cannot look at external data '{}': {}", location,
          std::strerror(errno));
   }
-  auto& file = files_[{info.st_dev, info.st_ino}];
+  auto& file = files_[{info->device, info->number}];
   if (!file) file = std::make_unique<File>(File{map_descriptor(descriptor, location), {}});
   by_location_[location] = file.get();
   return *file;
@@ -147,7 +140,7 @@ ExternalData::File& ExternalData::open_link(const std::string& location,
          "trusted_folder to allow it",
          location, refusal);
   }
-  const Descriptor found(openat(folder_descriptor(), location.c_str(), O_PATH | O_CLOEXEC));
+  const os::Descriptor found = find_linked(folder_descriptor(), location);
   if (!found.is_open()) {
     fail(ErrorCode::unreadable, "cannot open external data '{}': {}", location,
          std::strerror(errno));
@@ -159,14 +152,13 @@ ExternalData::File& ExternalData::open_link(const std::string& location,
          "external data '{}' {} and leads to '{}', which is not in the trusted_folder '{}'",
          location, refusal, real, trusted);
   }
-  struct stat info {};
-  if (fstat(found.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+  const auto info = os::info_of(found.get());
+  if (!info || !info->is_regular()) {
     fail(ErrorCode::unreadable, "external data '{}' leads to '{}', which is not a regular file",
          location, real);
   }
   // The same file, whatever its name points to by now.
-  const Descriptor file(
-      open(fmt::format("/proc/self/fd/{}", found.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  const os::Descriptor file = reopened(found.get());
   if (!file.is_open()) {
     fail(ErrorCode::unreadable, "cannot open external data '{}': {}", location,
          std::strerror(errno));
@@ -177,20 +169,19 @@ ExternalData::File& ExternalData::open_link(const std::string& location,
 ExternalData::File& ExternalData::open_file(const std::string& location) {
   const auto known = by_location_.find(location);
   if (known != by_location_.end()) return *known->second;
-  const Descriptor file = open_confined(folder_descriptor(), location);
+  const os::Descriptor file = open_confined(folder_descriptor(), location);
   if (!file.is_open()) {
     if (errno == ELOOP || errno == EXDEV)
       return open_link(location, "is a symbolic link or reached through one");
     fail(ErrorCode::unreadable, "cannot open external data '{}' in the model's folder '{}': {}",
          location, folder_, std::strerror(errno));
   }
-  struct stat info {};
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+  const auto info = os::info_of(file.get());
+  if (!info || !info->is_regular()) {
     fail(ErrorCode::unreadable, "external data '{}' is not a regular file", location);
   }
-  if (info.st_nlink > 1)
-    return open_link(location,
-                     fmt::format("is a hard link (the file has {} names)", info.st_nlink));
+  if (info->links > 1)
+    return open_link(location, fmt::format("is a hard link (the file has {} names)", info->links));
   return map_once(file.get(), location);
 }
 

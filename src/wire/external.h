@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/os.h"
 #include "ir/model.h"
 
 namespace sardonyx::wire {
@@ -45,7 +46,7 @@ class ExternalData {
 
   std::string folder_;
   ExternalOptions options_;
-  int folder_fd_ = -1;
+  os::Descriptor opened_folder_;
   std::mutex mutex_;
   std::map<std::pair<uint64_t, uint64_t>, std::unique_ptr<File>> files_;  // by device and inode
   std::map<std::string, File*, std::less<>> by_location_;

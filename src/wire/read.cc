@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "wire/proto_reader.h"
 
 namespace sardonyx::wire {
@@ -158,7 +159,7 @@ ir::Model read_model(const MappedFile& file) {
   try {
     ir::Model model = read_model_bytes(file.bytes(), file.is_mapped() ? file.descriptor() : -1);
     model.path = file.path();
-    model.folder = folder_of(file.path());
+    model.folder = os::folder_of(file.path());
     return model;
   } catch (const Error& error) {
     throw error.within(file.path());

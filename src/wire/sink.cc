@@ -1,14 +1,6 @@
 #include "wire/sink.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -16,7 +8,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "wire/confined_open.h"
+#include "base/os.h"
 
 namespace sardonyx::wire {
 namespace {
@@ -50,17 +42,15 @@ class FileSink : public Sink {
 
   // A file that does not fit is refused before it is filled, and blocks are found at once.
   void expect(uint64_t size) override {
-#ifdef __linux__
     if (is_new_ && written_ == 0 && gathered_ == 0 && size >= min_reserved &&
-        fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0 && errno == ENOSPC)
+        !os::reserve(descriptor_, size))
       fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(ENOSPC));
-#endif
   }
 
   void flush() {
-    map_views();
-    for (std::span<iovec> left(parts_); !left.empty();) write_some(left);
-    for (const std::span<const std::byte> view : views_) release_pages(view);
+    for (const std::span<const std::byte> view : views_) os::bring_pages(view);
+    for (std::span<os::Part> left(parts_); !left.empty();) write_some(left);
+    for (const std::span<const std::byte> view : views_) os::release_pages(view);
     parts_.clear();
     views_.clear();
     copied_ = gathered_ = 0;
@@ -73,7 +63,6 @@ class FileSink : public Sink {
   static constexpr size_t min_copied_by_system = 1 << 20;
   static constexpr size_t max_gathered = 8 << 20;
   static constexpr size_t max_copied = size_t{1} << 16;
-  static constexpr size_t max_parts = 1024;  // that systems take in one call
   static constexpr size_t store_at_once = 8 << 20;
   static constexpr size_t block = 4096;
 
@@ -97,34 +86,19 @@ class FileSink : public Sink {
 
   void refer_to(const char* text, size_t size, bool in_source) {
     if (!parts_.empty() && end_of(parts_.back()) == text) {
-      parts_.back().iov_len += size;
+      parts_.back().size += size;
     } else {
-      parts_.push_back({const_cast<char*>(text), size});
+      parts_.push_back({text, size});
     }
     if (in_source) views_.emplace_back(reinterpret_cast<const std::byte*>(text), size);
     gathered_ += size;
-    if (gathered_ >= max_gathered || parts_.size() == max_parts) flush();
+    if (gathered_ >= max_gathered || parts_.size() == os::max_parts) flush();
   }
 
-  static const char* end_of(const iovec& part) {
-    return static_cast<const char*>(part.iov_base) + part.iov_len;
-  }
-
-  // Pages mapped many at a time cost less than faults during the write. Where the system cannot,
-  // nothing is lost.
-  void map_views() const {
-#ifdef MADV_POPULATE_READ
-    for (const std::span<const std::byte> view : views_) {
-      const size_t before = reinterpret_cast<uintptr_t>(view.data()) % block;
-      madvise(const_cast<std::byte*>(view.data() - before), view.size() + before,
-              MADV_POPULATE_READ);
-    }
-#endif
-  }
+  static const char* end_of(const os::Part& part) { return part.data + part.size; }
 
   // How much of the part was copied: all of it, or nothing where the system cannot.
   size_t copy_from_source(size_t offset, size_t size) {
-#ifdef __linux__
     size_t done = 0;
     const char* bytes = reinterpret_cast<const char*>(source_->bytes().data());
     const size_t at = written_ + gathered_;
@@ -134,44 +108,35 @@ class FileSink : public Sink {
     }
     flush();
     while (done < size) {
-      auto from = static_cast<off64_t>(offset + done);
-      const ssize_t copied = copy_file_range(source_->descriptor(), &from, descriptor_, nullptr,
-                                             std::min(size - done, size_t{1} << 30), 0);
-      if (copied < 0 && errno == EINTR) continue;
+      const int64_t copied = os::copy(source_->descriptor(), offset + done, descriptor_,
+                                      std::min(size - done, size_t{1} << 30));
       if (copied <= 0) break;  // another file system, a pipe, an old kernel
       done += static_cast<size_t>(copied);
       count(static_cast<size_t>(copied));
     }
     return done;
-#else
-    return 0;
-#endif
   }
 
   // Takes from the front of `left` what the system wrote, which may be less than there is.
-  void write_some(std::span<iovec>& left) {
-    const ssize_t result = writev(descriptor_, left.data(), static_cast<int>(left.size()));
-    if (result < 0 && errno == EINTR) return;
+  void write_some(std::span<os::Part>& left) {
+    const int64_t result = os::write(descriptor_, left);
     if (result < 0) fail_at(path_, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
     auto done = static_cast<size_t>(result);
     count(done);
-    while (!left.empty() && done >= left.front().iov_len) {
-      done -= left.front().iov_len;
+    while (!left.empty() && done >= left.front().size) {
+      done -= left.front().size;
       left = left.subspan(1);
     }
     if (done == 0) return;
-    left.front().iov_base = static_cast<char*>(left.front().iov_base) + done;
-    left.front().iov_len -= done;
+    left.front().data += done;
+    left.front().size -= done;
   }
 
   // The disk begins while more is made, so that the wait for it at the end is short.
   void count(size_t written) {
     written_ += written;
     if (written_ - storing_ < store_at_once) return;
-#if defined(__linux__)
-    sync_file_range(descriptor_, static_cast<off_t>(storing_),
-                    static_cast<off_t>(written_ - storing_), SYNC_FILE_RANGE_WRITE);
-#endif
+    os::begin_sync(descriptor_, storing_, written_ - storing_);
     storing_ = written_;
   }
 
@@ -180,7 +145,7 @@ class FileSink : public Sink {
   const MappedFile* source_;
   bool is_new_;
   size_t written_ = 0, storing_ = 0;               // storing_: up to where the disk has begun
-  std::vector<iovec> parts_;                       // what is gathered
+  std::vector<os::Part> parts_;                    // what is gathered
   std::vector<std::span<const std::byte>> views_;  // those of the parts that are in the source
   size_t gathered_ = 0;
   // Not cleared: a small file touches few of its pages.
@@ -196,33 +161,33 @@ uint64_t fill(int descriptor, const FileToWrite& file, bool is_new) {
 }
 
 struct Temporary {
-  Descriptor file;
+  os::Descriptor file;
   std::string path;
   ~Temporary() {
-    if (!path.empty()) unlink(path.c_str());
+    file.reset();  // before its name goes, for systems that keep the names of open files
+    if (!path.empty()) os::remove(path);
   }
 };
 
 [[noreturn]] void cannot_create(const std::string& path, int problem) {
-  const std::string folder = folder_of(path);
-  struct stat folder_info;
-  if ((problem == ENOENT || problem == ENOTDIR) &&
-      (::stat(folder.c_str(), &folder_info) != 0 || !S_ISDIR(folder_info.st_mode)))
+  const std::string folder = os::folder_of(path);
+  const auto info = os::info_of(folder);
+  if ((problem == ENOENT || problem == ENOTDIR) && (!info || !info->is_folder()))
     fail_at(path, ErrorCode::unreadable, "cannot write: there is no folder '{}'", folder);
   fail_at(path, ErrorCode::unreadable, "cannot write into the folder '{}': {}", folder,
           std::strerror(problem));
 }
 
-void create_beside(const std::string& path, mode_t mode, Temporary& temporary) {
+void create_beside(const std::string& path, unsigned permissions, Temporary& temporary) {
   constexpr size_t longest = 200;  // of a name that may have 255 bytes, so that more may follow
-  const size_t name_begin = path.rfind('/') + 1;
+  const size_t name_begin = path.find_last_of(os::separators) + 1;
   const std::string stem = path.substr(0, std::min(path.size(), name_begin + longest));
   std::random_device random;
   for (int tries = 0; tries < 100; ++tries) {
     std::string name = fmt::format("{}.{:08x}.tmp", stem, random());
-    const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (fd >= 0) {
-      temporary.file = Descriptor(fd);
+    const int made = os::create(name, permissions);
+    if (made >= 0) {
+      temporary.file = os::Descriptor(made);
       temporary.path = std::move(name);
       return;
     }
@@ -235,20 +200,18 @@ void create_beside(const std::string& path, mode_t mode, Temporary& temporary) {
 uint64_t fill_beside(const FileToWrite& file, Temporary& temporary) {
   const std::string& path = file.path;
   if (path.empty()) fail(ErrorCode::unreadable, "the name of a file to write is empty");
-  if (const auto descriptor = descriptor_named(path)) return fill(*descriptor, file, false);
-  struct stat info {};
-  const bool exists = stat(path.c_str(), &info) == 0;
-  if (exists && S_ISDIR(info.st_mode))
-    fail_at(path, ErrorCode::unreadable, "is a folder, not a file");
-  if (exists && !S_ISREG(info.st_mode)) {
-    const Descriptor target(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (const auto descriptor = os::descriptor_named(path)) return fill(*descriptor, file, false);
+  const auto info = os::info_of(path);
+  if (info && info->is_folder()) fail_at(path, ErrorCode::unreadable, "is a folder, not a file");
+  if (info && !info->is_regular()) {
+    const os::Descriptor target(os::open(path, os::Opening::write));
     if (!target.is_open())
       fail_at(path, ErrorCode::unreadable, "cannot open for writing: {}", std::strerror(errno));
     return fill(target.get(), file, false);
   }
-  create_beside(path, exists ? info.st_mode & 0777 : 0666, temporary);
+  create_beside(path, info ? info->permissions : 0666, temporary);
   const uint64_t size = fill(temporary.file.get(), file, true);
-  if (fsync(temporary.file.get()) != 0) {
+  if (!os::sync(temporary.file.get())) {
     fail_at(path, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
   }
   return size;
@@ -269,7 +232,8 @@ uint64_t write_files(std::span<const FileToWrite> files) {
   for (size_t i = 0; i < files.size(); ++i) {
     Temporary& temporary = temporaries[i];
     if (temporary.path.empty()) continue;
-    if (rename(temporary.path.c_str(), files[i].path.c_str()) != 0) {
+    temporary.file.reset();
+    if (!os::replace(temporary.path, files[i].path)) {
       fail_at(files[i].path, ErrorCode::unreadable, "cannot put the written file in place: {}",
               std::strerror(errno));
     }

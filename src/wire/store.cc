@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/os.h"
 #include "wire/sha1.h"
 #include "wire/sink.h"
 #include "wire/tensor.h"
@@ -185,14 +186,14 @@ void state_checksum(ir::Model& model, const std::string& checksum) {
 void write_model_with_data(ir::Model model, const std::string& path, const std::string& data_name,
                            const DataFileOptions& options, const ModelWriter& write) {
   if (data_name.empty() || data_name == "." || data_name == ".." ||
-      data_name.find('/') != std::string::npos) {
+      data_name.find_first_of(os::separators) != std::string::npos) {
     fail(ErrorCode::bad_input, "'{}' is no plain file name for the model's data", data_name);
   }
   if (options.alignment == 0 || options.alignment > (1 << 20)) {
     fail(ErrorCode::bad_input, "an alignment of {} is not in 1 to 1048576", options.alignment);
   }
-  const std::filesystem::path data_path = std::filesystem::path(path).parent_path() / data_name;
-  if (data_path == std::filesystem::path(path))
+  const std::filesystem::path data_path = os::path(path).parent_path() / os::path(data_name);
+  if (data_path == os::path(path))
     fail(ErrorCode::bad_input, "the model and its data cannot be one file");
   DataFile data(data_name, options);
   const auto moves = [&](const ir::TensorProto& tensor) {

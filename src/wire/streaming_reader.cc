@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/os.h"
 #include "wire/proto_reader.h"
 
 namespace sardonyx::wire {
@@ -52,7 +53,7 @@ StreamingReader::StreamingReader(const Bytes& bytes, int descriptor)
 StreamingReader::StreamingReader(const MappedFile& file)
     : StreamingReader(file.bytes(), file.is_mapped() ? file.descriptor() : -1) {
   model.path = file.path();
-  model.folder = folder_of(file.path());
+  model.folder = os::folder_of(file.path());
 }
 
 StreamingReader::~StreamingReader() = default;

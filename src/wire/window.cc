@@ -1,12 +1,10 @@
 #include "wire/window.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/fail.h"
+#include "base/os.h"
 
 namespace sardonyx::wire {
 
@@ -27,9 +25,7 @@ const std::byte* Window::move(size_t offset, size_t size) {
   const size_t length = std::min({std::max(wanted, size), most, file_size_ - offset});
   size_t done = 0;
   while (done < length) {
-    const ssize_t got =
-        pread(descriptor_, copy_.get() + done, length - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = os::read_at(descriptor_, copy_.get() + done, length - done, offset + done);
     if (got < 0) fail(ErrorCode::unreadable, "cannot read: {}", std::strerror(errno));
     if (got == 0) fail(ErrorCode::unreadable, "the file became shorter while it was read");
     done += static_cast<size_t>(got);

@@ -58,7 +58,8 @@ template <int V, class Mask>
 HWY_INLINE void UpVectors(const UpLine& l, const Reach& column, int64_t c, Mask last, float* y) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto load = [&](const float* from, int j) HWY_ATTR {
+  // noexcept: without it g++ 12 for Windows ends with an internal error.
+  const auto load = [&](const float* from, int j) noexcept HWY_ATTR {
     return j == V - 1 ? masked::Load(last, d, from + j * lanes) : hn::LoadU(d, from + j * lanes);
   };
   Vector sum[V];

@@ -1,6 +1,7 @@
 // Convolution as it is defined, for comparison.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "kernels/conv/conv.h"
 
@@ -22,7 +23,7 @@ double activated(const Epilogue& e, double x) {
     case Activation::tanh: return std::tanh(x);
     case Activation::gelu_erf: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::gelu_tanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   }
   return x;
 }

@@ -1,6 +1,5 @@
 // StringConcat, StringSplit, StringNormalizer and RegexFullMatch.
 #include <re2/re2.h>
-#include <string.h>
 
 #include <algorithm>
 #include <memory>
@@ -8,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/counted.h"
+#include "base/os.h"
 #include "kernels/elementwise/broadcast.h"
 #include "ops/shared/moving.h"
 #include "ops/shared/utf8.h"
@@ -76,14 +76,6 @@ void split_at_blanks(std::string_view text, int64_t most, Parts& parts) {
   }
 }
 
-// As std::string_view::find, which takes the product of the lengths for a delimiter that almost
-// matches at every place; this takes their sum.
-size_t place_of(const std::string& delimiter, std::string_view text) {
-  const void* found = memmem(text.data(), text.size(), delimiter.data(), delimiter.size());
-  if (found == nullptr) return std::string_view::npos;
-  return static_cast<size_t>(static_cast<const char*>(found) - text.data());
-}
-
 // `most` splits at most; negative: as many as there are.
 Parts split(std::string_view text, const std::string& delimiter, int64_t most) {
   Parts parts;
@@ -91,7 +83,7 @@ Parts split(std::string_view text, const std::string& delimiter, int64_t most) {
     split_at_blanks(text, most, parts);
     return parts;
   }
-  for (size_t at; most != 0 && (at = place_of(delimiter, text)) != std::string_view::npos;) {
+  for (size_t at; most != 0 && (at = os::find(text, delimiter)) != std::string_view::npos;) {
     parts.push_back(text.substr(0, at));
     text.remove_prefix(at + delimiter.size());
     if (most > 0) --most;

@@ -1,5 +1,3 @@
-#include "wire/confined_open.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "wire/confined_open.h"
 
 #if defined(__linux__)
 #include <linux/openat2.h>
@@ -42,26 +41,21 @@ int open_in_one_call(int, const std::string&) {
 
 }  // namespace
 
-void Descriptor::reset() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
-
-Descriptor open_confined(int folder, const std::string& relative) {
+os::Descriptor open_confined(int folder, const std::string& relative) {
   const int fd = open_in_one_call(folder, relative);
   // EPERM: sandboxes answer so to calls they do not know.
   if (fd < 0 && (errno == ENOSYS || errno == EPERM))
     return open_confined_by_component(folder, relative);
-  return Descriptor(fd);
+  return os::Descriptor(fd);
 }
 
-Descriptor open_confined_by_component(int folder, const std::string& relative) {
+os::Descriptor open_confined_by_component(int folder, const std::string& relative) {
   std::vector<std::string> parts;
   for (const auto& part : std::filesystem::path(relative)) {
     if (!part.empty() && part != ".") parts.push_back(part.string());
   }
-  if (parts.empty()) return Descriptor(openat(folder, ".", reading));
-  Descriptor at;
+  if (parts.empty()) return os::Descriptor(openat(folder, ".", reading));
+  os::Descriptor at;
   for (size_t i = 0; i < parts.size(); ++i) {
     const int outer = at.is_open() ? at.get() : folder;
     const bool last = i + 1 == parts.size();
@@ -75,10 +69,18 @@ Descriptor open_confined_by_component(int folder, const std::string& relative) {
       errno = link ? ELOOP : reason;
       return {};
     }
-    Descriptor next(fd);
+    os::Descriptor next(fd);
     at = std::move(next);
   }
   return at;
+}
+
+os::Descriptor find_linked(int folder, const std::string& relative) {
+  return os::Descriptor(openat(folder, relative.c_str(), O_PATH | O_CLOEXEC));
+}
+
+os::Descriptor reopened(int found) {
+  return os::Descriptor(open(fmt::format("/proc/self/fd/{}", found).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 std::string real_path_of(int descriptor) {
