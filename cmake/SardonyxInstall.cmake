@@ -88,6 +88,7 @@ function(sardonyx_install)
     set(set sardonyx-${kind}-${ARG_SETS})
     install(TARGETS sardonyx_${kind} EXPORT ${set}
       ARCHIVE DESTINATION ${ARG_LIBRARIES} ${development}
+      RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_RUNTIME} ${ARG_EXTRA}
       LIBRARY DESTINATION ${ARG_LIBRARIES} COMPONENT ${ARG_RUNTIME} NAMELINK_COMPONENT ${ARG_DEVELOPMENT} ${ARG_EXTRA})
     install(EXPORT ${set} NAMESPACE sardonyx:: FILE sardonyx-${kind}-targets.cmake DESTINATION ${config_folder}
       ${development})

@@ -69,7 +69,17 @@ foreach(kind IN LISTS SARDONYX_LIBRARIES)
   endif()
 endforeach()
 
-if(TARGET sardonyx_shared)
+if(TARGET sardonyx_shared AND WIN32)
+  # The C interface alone: a C++ one would serve users of this very compiler only.
+  set(exports ${PROJECT_BINARY_DIR}/sardonyx.def)
+  file(GLOB c_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/sardonyx/sardonyx*.h)
+  add_custom_command(OUTPUT ${exports}
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/c_interface.py ${exports}
+    DEPENDS ${PROJECT_SOURCE_DIR}/tools/c_interface.py ${c_headers})
+  target_sources(sardonyx_shared PRIVATE ${exports})
+  set_target_properties(sardonyx_shared PROPERTIES PREFIX "" RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shared)
+  sardonyx_link_small(sardonyx_shared)
+elseif(TARGET sardonyx_shared)
   set(map ${PROJECT_SOURCE_DIR}/cmake/sardonyx.map)  # names of the libraries inside stay inside
   set_target_properties(sardonyx_shared PROPERTIES
     VERSION ${PROJECT_VERSION}

@@ -22,6 +22,13 @@ target_compile_definitions(sardonyx_options INTERFACE "HWY_DISABLED_TARGETS=${SA
 # (105562) that are not there.
 target_compile_options(sardonyx_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+if(WIN32)
+  # Attributes of setjmp in libpng, and those that say what ELF libraries export.
+  target_compile_options(sardonyx_options INTERFACE -Wno-ignored-attributes -Wno-attributes)
+  # g++ takes a template's function to be the one that it compiled, and the registers that this one uses to be all that a call
+  # changes; but the linker may take another file's, compiled with another -O.
+  target_compile_options(sardonyx_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-fno-ipa-ra>)
+endif()
 # A release has neither debug information nor names of files; debug builds name them as they are, for debuggers.
 target_compile_options(sardonyx_options INTERFACE
   "$<$<CONFIG:RelWithDebInfo,MinSizeRel>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.;-ffile-prefix-map=${PROJECT_BINARY_DIR}=build>")
@@ -78,12 +85,26 @@ function(sardonyx_optimize target level)
   endif()
 endfunction()
 
+# The sources of a folder, without those for other systems (NAME_posix.cc, NAME_windows.cc), which nothing is compiled together with.
+function(sardonyx_sources variable pattern)
+  file(${pattern} found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(WIN32)
+    list(FILTER found EXCLUDE REGEX "_posix\\.cc$")
+  else()
+    list(FILTER found EXCLUDE REGEX "_windows\\.cc$")
+  endif()
+  set(of_system ${found})
+  list(FILTER of_system INCLUDE REGEX "_(posix|windows)\\.cc$")
+  set_source_files_properties(${of_system} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
 # OPTIMIZE says how a release compiles the folder where -O2 isn't the right choice: most code runs once for a model,
 # and -O3 makes it a third larger (docs/performance.md, "Size"). GROWTH: by how many per cent a file may grow by inlining; without
 # both, 10. Other build types say for themselves. SEPARATE: each source is compiled by itself.
 function(sardonyx_module name)
   cmake_parse_arguments(ARG "SEPARATE" "" "DEPENDS;LIBRARIES;OPTIMIZE;GROWTH" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  sardonyx_sources(sources GLOB_RECURSE)
   if(NOT sources)
     add_library(sardonyx_${name} INTERFACE)
     return()
@@ -120,6 +141,9 @@ function(sardonyx_test name)
     set_source_files_properties(${ARG_SEPARATE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   target_link_libraries(test_${name} PRIVATE GTest::gtest GTest::gtest_main ${ARG_LIBRARIES})
+  if(WIN32)  # -O1 puts constants of headers into another section than -O2, and the linker tells them apart by that
+    target_link_options(test_${name} PRIVATE -Wl,--allow-multiple-definition)
+  endif()
   foreach(other IN LISTS ARG_DEPENDS)
     target_link_libraries(test_${name} PRIVATE sardonyx_${other})
   endforeach()

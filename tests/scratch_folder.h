@@ -1,10 +1,9 @@
 // A folder for the files of one test.
 #pragma once
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -18,9 +17,10 @@ namespace sardonyx::test {
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sardonyx-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = pattern;
+    std::random_device random;
+    const std::string name = "sardonyx-" + std::to_string(random()) + std::to_string(random());
+    path_ = std::filesystem::temp_directory_path() / name;
+    if (!std::filesystem::create_directory(path_)) throw std::runtime_error("no temporary folder");
   }
   ~ScratchFolder() {
     std::error_code ignored;

@@ -1,10 +1,14 @@
-"""The functions that the headers of the C interface declare, for whoever goes over all of them."""
+"""The functions that the headers of the C interface declare, for whoever goes over all of them.
+
+    tools/c_interface.py FILE.def      # what a library for Windows exports
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import pathlib
 import re
+import sys
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -63,3 +67,12 @@ def declarations(folder: pathlib.Path = HEADERS) -> Iterator[Declaration]:
                     kind, name = part.rsplit(" ", 1)
                     parameters.append((kind, name))
             yield Declaration(match[1].strip(), match[2], inside, parameters)
+
+
+def main() -> None:
+    names = sorted(declaration.name for declaration in declarations())
+    pathlib.Path(sys.argv[1]).write_text("EXPORTS\n" + "".join(f"  {name}\n" for name in names))
+
+
+if __name__ == "__main__":
+    main()

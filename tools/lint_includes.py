@@ -55,6 +55,10 @@ LIBRARIES = {
     "google/protobuf": "",
 }
 
+# Headers of operating systems, and the sources that may see them: those for one system alone, and what asks for a processor's features.
+SYSTEM = re.compile(r"(sys|linux|asm)/.*|(unistd|fcntl|dlfcn|sched|dirent|signal|poll|pthread|spawn|termios|malloc|io|windows|psapi|shellapi)\.h")
+OF_A_SYSTEM = re.compile(r".*_(posix|windows)\.(cc|h)|cpu\.cc")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
 
@@ -110,6 +114,15 @@ def check_file(file: pathlib.Path, room: str, visible: set[str], problems: list[
                 problems.append(f"{place}: {target} is for {rooms or 'nobody here'} only")
 
 
+def check_system(file: pathlib.Path, problems: list[str]) -> None:
+    if OF_A_SYSTEM.fullmatch(file.name):
+        return
+    for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match is not None and SYSTEM.fullmatch(match.group(1)):
+            problems.append(f"{file.relative_to(ROOT)}:{number}: {match.group(1)} is for sources of one system (os.h has what others need)")
+
+
 def check_face(file: pathlib.Path, room: str, problems: list[str]) -> None:
     """A program sees the public headers and its own files, by whatever path; a test also what all tests share."""
     for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
@@ -160,9 +173,12 @@ def main() -> int:
         visible = closure(named.get(room, set()), named)
         for file in sources(ROOT / "src" / room):
             check_file(file, room, visible, problems)
+            check_system(file, problems)
     for room in FACES:
         for file in sources(ROOT / room):
             check_face(file, room, problems)
+            if room == "cli":
+                check_system(file, problems)
     for file in (ROOT / "tests").glob("*.h"):
         check_face(file, "tests", problems)
     check_public(problems)

@@ -70,13 +70,13 @@ def gtest_result(prefix: str, report: pathlib.Path) -> Result:
     return result
 
 
-def ctest(build: pathlib.Path, label: str, cases: str) -> Result:
+def ctest(build: pathlib.Path, label: str, cases: str, emulator: tuple[str, ...]) -> Result:
     """Each GoogleTest case counts; a test that is no GoogleTest program counts once."""
     reports = build / "test-reports"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
     junit = reports / "ctest.xml"
-    environment = dict(os.environ, SARDONYX_ONNX_DATA=cases, GTEST_OUTPUT=f"xml:{reports}/", GTEST_COLOR="no")
+    environment = dict(os.environ, SARDONYX_ONNX_DATA=cases, GTEST_OUTPUT=f"xml:{shown(reports, emulator)}/", GTEST_COLOR="no")
     environment.setdefault("ASAN_OPTIONS", "detect_leaks=1:strict_string_checks=1")
     environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     run(["ctest", "--test-dir", str(build), "--output-on-failure", "--parallel", str(os.cpu_count()),
@@ -103,12 +103,17 @@ def ctest(build: pathlib.Path, label: str, cases: str) -> Result:
     return result
 
 
+def shown(path: pathlib.Path, emulator: tuple[str, ...]) -> str:
+    """A path as programs under the emulator know it: Wine has the root of the system as a drive."""
+    return f"Z:{path}" if "wine" in "".join(emulator) else str(path)
+
+
 def run_gtest(program: pathlib.Path, label: str, arguments: tuple[str, ...] = (), emulator: tuple[str, ...] = (),
               **variables: str) -> Result:
     report = program.parent.parent / "test-reports" / (label.replace(" ", "-") + ".xml")
     report.parent.mkdir(exist_ok=True)
     report.unlink(missing_ok=True)
-    code = run([*emulator, str(program), f"--gtest_output=xml:{report}", *arguments], log=report.with_suffix(".log"),
+    code = run([*emulator, str(program), f"--gtest_output=xml:{shown(report, emulator)}", *arguments], log=report.with_suffix(".log"),
                env=dict(os.environ, GTEST_COLOR="no", **variables), timeout=1800)
     result = gtest_result(label, report) if report.exists() else Result()
     if code and not result.failures:
@@ -116,16 +121,19 @@ def run_gtest(program: pathlib.Path, label: str, arguments: tuple[str, ...] = ()
     return result
 
 
+def program_of(build: pathlib.Path, name: str) -> pathlib.Path:
+    for_windows = build / "bin" / f"{name}.exe"
+    return for_windows if for_windows.exists() else build / "bin" / name
+
+
 def cpp_suite(options: argparse.Namespace) -> Result:
     """All of ctest, and the kernels once more as machines with less run them."""
-    result = ctest(options.build, "cpp", options.cases)
-    if options.emulator:  # of Arm
-        result.add(run_gtest(options.build / "bin" / "test_kernels", "cpp kernels neon", emulator=options.emulator, SARDONYX_CPU="neon"))
-        return result
-    for variant in ("avx512", "avx2", "baseline"):
-        result.add(run_gtest(options.build / "bin" / "test_kernels", f"cpp kernels {variant}", SARDONYX_CPU=variant))
+    result = ctest(options.build, "cpp", options.cases, options.emulator)
+    kernels = program_of(options.build, "test_kernels")
     bytes_alone = ("--gtest_filter=*Byte*:*Int8*:*NBits*",)  # what else differs from AVX2
-    result.add(run_gtest(options.build / "bin" / "test_kernels", "cpp kernels avx_vnni", bytes_alone, SARDONYX_CPU="avx_vnni"))
+    variants = {"avx512": (), "avx2": (), "baseline": (), "avx_vnni": bytes_alone}
+    for variant, arguments in {"neon": ()}.items() if options.is_arm else variants.items():
+        result.add(run_gtest(kernels, f"cpp kernels {variant}", arguments, options.emulator, SARDONYX_CPU=variant))
     return result
 
 
@@ -200,7 +208,7 @@ def conformance_suite(options: argparse.Namespace) -> Result:
     result = Result()
     for cases in [options.cases, *options.historic]:
         result.add(conformance_of(cases, options))
-    if options.emulator:  # inference is the same on all processors
+    if options.emulator:  # inference is the same everywhere
         return result
     for cases in [options.cases, *options.historic]:
         release = pathlib.Path(cases).name
@@ -237,7 +245,7 @@ def conformance_of(cases: str, options: argparse.Namespace) -> Result:
     report = options.build / "test-reports" / f"conformance-{release}.json"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    code = run([*options.emulator, str(options.build / "bin" / "conformance_runner"), "--cases", cases, "--release", release,
+    code = run([*options.emulator, str(program_of(options.build, "conformance_runner")), "--cases", cases, "--release", release,
                 "--exceptions", str(ROOT / "tests" / "conformance" / "exceptions.txt"), "--mode", "both",
                 "--json", str(report)], log=report.with_suffix(".log"))
     if not report.exists():
@@ -343,7 +351,8 @@ def parse_arguments() -> argparse.Namespace:
                         help="a folder of a historic release's cases, named after it; repeatable")
     parser.add_argument("--python", help="a Python with the packages of tools/requirements.txt")
     parser.add_argument("--emulator", type=lambda text: (text,), default=(),
-                        help="what runs the tree's programs, which are of another processor; for the suites cpp and conformance")
+                        help="what runs the tree's programs, which are of another processor or system; for the suites cpp and conformance")
+    parser.add_argument("--is-arm", action="store_true", help="that processor has the levels of Arm")
     parser.add_argument("--suite", action="append", choices=SUITES, help="only this one; repeatable")
     parser.add_argument("--sanitize", action="store_true", help="also the suite `sanitize`")
     parser.add_argument("--note", action="append", default=[], help="a closing line to print")

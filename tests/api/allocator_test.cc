@@ -32,18 +32,18 @@ class Counting : public Allocator {
     if (throws) throw std::runtime_error("no more");
     if (bytes > most) return nullptr;
     EXPECT_GT(bytes, 0u);
-    auto* const block = static_cast<std::byte*>(
-        std::aligned_alloc(alignment, (bytes + 2 * alignment) / alignment * alignment));
+    auto* const block =
+        static_cast<std::byte*>(::operator new(bytes + 2 * alignment, std::align_val_t(alignment)));
     std::byte* const memory = block + (crooked ? 4 : 0);
-    out[memory] = {block, bytes};
+    out[memory] = {block, bytes, alignment};
     return memory;
   }
   void release(void* memory, size_t bytes) noexcept override {
     const std::lock_guard lock(mutex);
     const auto found = out.find(memory);
     ASSERT_NE(found, out.end());
-    EXPECT_EQ(found->second.second, bytes);
-    std::free(found->second.first);
+    EXPECT_EQ(found->second.bytes, bytes);
+    ::operator delete(found->second.block, std::align_val_t(found->second.alignment));
     out.erase(found);
     ++released;
   }
@@ -53,7 +53,11 @@ class Counting : public Allocator {
   }
 
   std::mutex mutex;
-  std::map<void*, std::pair<std::byte*, size_t>> out;
+  struct Block {
+    std::byte* block;
+    size_t bytes, alignment;
+  };
+  std::map<void*, Block> out;
   size_t most = SIZE_MAX;
   int asked = 0, released = 0;
   bool crooked = false, throws = false;

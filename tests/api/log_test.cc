@@ -2,9 +2,6 @@
 #include "sardonyx/log.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <condition_variable>
 #include <cstdlib>
@@ -16,6 +13,12 @@
 
 #include "api/support.h"
 #include "sardonyx/session.h"
+
+#ifndef _WIN32
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 namespace sardonyx {
 namespace {
@@ -222,6 +225,7 @@ TEST(Log, ErrorsAreThrownAndNotTold) {
   EXPECT_TRUE(told.all().empty());
 }
 
+#ifndef _WIN32
 enum Found : int { told_of_both = 0, no_limit = 1, of_none = 2, of_pool = 3, all_started = 4 };
 
 // In a child process whose limit leaves room for few threads' stacks.
@@ -270,6 +274,7 @@ TEST(Log, TellsOfThreadsThatTheSystemDoesNotStart) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), told_of_both);
 }
+#endif
 
 }  // namespace
 }  // namespace sardonyx

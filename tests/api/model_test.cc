@@ -226,6 +226,7 @@ TEST(Model, MovesWeightsToOtherFiles) {
   // A session brings it in; a damaged file is an error then.
   const Session session(left);
   EXPECT_EQ(session.inputs().size(), 2u);
+#ifndef _WIN32  // where a file that is mapped neither changes nor goes
   test::write_bytes(folder / "m.data", std::string(24, 'x'));
   expect_error(ErrorCode::invalid_model, "SHA-1", [&] { (void)left.with_external_data(true); });
   std::filesystem::remove(folder / "m.data");
@@ -238,6 +239,7 @@ TEST(Model, MovesWeightsToOtherFiles) {
   expect_error(ErrorCode::unreadable, "m.data", [&] {
     const Session none(Model(folder / "m.onnx", {.load_external_data = false}));
   });
+#endif
 }
 
 TEST(Model, ShowsTextAndDrawings) {

@@ -1,9 +1,5 @@
 // Sizes that are fixed, initializers that are replaced, values that become outputs, processors.
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -15,6 +11,13 @@
 #include "sardonyx/session.h"
 #include "support.h"
 
+#ifndef _WIN32
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 namespace sardonyx {
 using test::ScratchFolder;
 
@@ -24,6 +27,7 @@ Model model_of(const std::string& graph) {
   return Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph);
 }
 
+#ifndef _WIN32
 // What a child process found out under a limit that leaves room for few threads' stacks.
 int told_of_fewer_threads() {
   std::string warned;
@@ -39,6 +43,7 @@ int told_of_fewer_threads() {
   return warned.find("2000 threads were asked for; the system started") != std::string::npos ? 0
                                                                                              : 2;
 }
+#endif
 
 Tensor filled(Shape shape, float with = 1) {
   Tensor tensor(ElementType::float32, std::move(shape));
@@ -284,6 +289,7 @@ TEST(ExtraOutputsOfAModel, AreWhatAReferenceRunGives) {
   }
 }
 
+#ifndef _WIN32
 std::vector<int> own_processors() {
   cpu_set_t set;
   std::vector<int> list;
@@ -341,6 +347,7 @@ TEST(SessionOptions, FewerThreadsThanAskedForAreToldOf) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
+#endif
 
 }  // namespace
 }  // namespace sardonyx

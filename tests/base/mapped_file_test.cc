@@ -2,7 +2,6 @@
 #include "base/mapped_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -54,7 +53,7 @@ TEST_P(MappedFiles, AppendingLeavesWhatWasThere) {
   const std::string text = some_text(GetParam());
   write(text);
   const MappedFile file(path_, MappedFile::Access::append);
-  ASSERT_EQ(::write(file.descriptor(), "more", 4), 4);
+  ASSERT_EQ(os::write(file.descriptor(), "more", 4), 4);
   EXPECT_EQ(file.bytes().text(), text);
   EXPECT_EQ(MappedFile(path_).bytes().text(), text + "more");
 }

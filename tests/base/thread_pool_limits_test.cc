@@ -1,8 +1,5 @@
 // A pool where the system starts fewer threads than are asked for.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -11,9 +8,16 @@
 
 #include "base/thread_pool.h"
 
+#ifndef _WIN32
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 namespace sardonyx {
 namespace {
 
+#ifndef _WIN32
 rlim_t address_space() {
   std::ifstream file("/proc/self/statm");
   rlim_t pages = 0;
@@ -51,6 +55,7 @@ TEST(ThreadPoolLimits, FewerThreadsWhereTheSystemStartsNoMore) {
   ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), fewer);
 }
+#endif
 
 }  // namespace
 }  // namespace sardonyx

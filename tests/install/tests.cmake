@@ -1,6 +1,6 @@
 # What the shared library gives to others (its name, its symbols, programs that run with it), and what others
 # make of an installed tree.
-if(SARDONYX_SANITIZE)
+if(SARDONYX_SANITIZE OR WIN32)
   return()
 endif()
 

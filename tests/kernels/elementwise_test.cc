@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 
 #include "kernels/convert/cast.h"
 #include "kernels/convert/low_precision.h"
@@ -176,7 +177,8 @@ const std::vector<UnaryCase>& unary_cases() {
       {UnaryOp::gelu, [](D x, D, D) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }},
       {UnaryOp::gelu_tanh,
        [](D x, D, D) {
-         return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+         return x / 2 *
+                (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
        }},
       {UnaryOp::sigmoid, [](D x, D, D) { return sigmoid(x); }},
       {UnaryOp::tanh, [](D x, D, D) { return std::tanh(x); }},

@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <numbers>
 #include <random>
 #include <string>
 #include <vector>
@@ -118,7 +119,7 @@ inline double activate(const Epilogue& e, double x) {
     case Activation::tanh: return std::tanh(x);
     case Activation::gelu_erf: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
     case Activation::gelu_tanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   }
   return x;
 }

@@ -153,6 +153,10 @@ std::vector<double> doubles_to_try() {
 }
 
 TEST(Math, FunctionsOfDoubles) {
+#ifdef _WIN32
+  GTEST_SKIP()
+      << "the functions of long doubles to compare with are less exact than what is tested";
+#endif
   const std::vector<double> x = doubles_to_try();
   std::vector<long double> expected(x.size());
   for (const DoubleFunction& f : double_functions) {

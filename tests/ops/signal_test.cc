@@ -1,5 +1,6 @@
 // Fourier transforms, windows, determinants, losses and quantization.
 #include <complex>
+#include <numbers>
 
 #include "nn_support.h"
 
@@ -18,8 +19,8 @@ TEST(Dft, EveryLengthIsTheSum) {
       for (int64_t t = 0; t < n; ++t) {
         const std::complex<double> value(x.elements<float>()[static_cast<size_t>(2 * t)],
                                          x.elements<float>()[static_cast<size_t>(2 * t + 1)]);
-        sum += value *
-               std::polar(1.0, -2 * M_PI * static_cast<double>(k * t % n) / static_cast<double>(n));
+        sum += value * std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k * t % n) /
+                                           static_cast<double>(n));
       }
       ASSERT_NEAR(y.elements<float>()[static_cast<size_t>(2 * k)], sum.real(), 1e-4) << n;
       ASSERT_NEAR(y.elements<float>()[static_cast<size_t>(2 * k + 1)], sum.imag(), 1e-4) << n;

@@ -56,6 +56,8 @@ def test_a_tree_in_order(lint):
     ("tests/shared.h", '#include "ir/b.h"\n', "'tests' may not see 'ir'"),
     ("cli/main.cc", '#include "../tests/shared.h"\n', "only the public headers"),
     ("include/sardonyx/error.h", '#include "base/a.h"\n', "public header"),
+    ("src/base/c.cc", "#include <sys/stat.h>\n", "for sources of one system"),
+    ("cli/main.cc", "#include <windows.h>\n", "for sources of one system"),
 ])
 def test_what_is_out_of_order(lint, capsys, name, text, mentions):
     assert lint({**GOOD, name: text}) == 1

@@ -321,6 +321,15 @@ TEST(CustomOperators, WithoutThemTheModelIsRefused) {
 
 const std::string library = EXAMPLE_OPERATORS;
 
+// Null takes the variable away.
+void set_environment(const char* name, const char* value) {
+#ifdef _WIN32
+  _putenv_s(name, value != nullptr ? value : "");
+#else
+  value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+#endif
+}
+
 LoadOptions with_library() {
   LoadOptions options;
   options.libraries = {library};
@@ -391,10 +400,10 @@ TEST(OperatorLibrary, WhatIsNoneIsRefused) {
             std::string::npos);
   EXPECT_EQ(refused(OPERATORS_throws), "bad input: " OPERATORS_throws
                                        ": the library failed to add its operators: no luck today");
-  setenv("OPERATORS_THROW_A_NUMBER", "1", 1);
+  set_environment("OPERATORS_THROW_A_NUMBER", "1");
   EXPECT_NE(refused(OPERATORS_throws).find("it threw something that is no std::exception"),
             std::string::npos);
-  unsetenv("OPERATORS_THROW_A_NUMBER");
+  set_environment("OPERATORS_THROW_A_NUMBER", nullptr);
   CustomOperators twice;
   twice.load(library);
   EXPECT_NE(message_of([&] { twice.load(library); }).find("has been added before"),

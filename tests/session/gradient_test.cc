@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <optional>
 #include <regex>
 #include <string>
@@ -331,7 +332,7 @@ TEST(Gradient, OfErfIsPrecise) {
                   "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}")));
   const auto made =
       session.run({{"x", Tensor::of<double>(std::vector<double>{0.5}, {1})}})[0].tensor();
-  EXPECT_NEAR(made.elements<double>()[0], 2 / std::sqrt(M_PI) * std::exp(-0.25), 1e-14);
+  EXPECT_NEAR(made.elements<double>()[0], 2 / std::sqrt(std::numbers::pi) * std::exp(-0.25), 1e-14);
 }
 
 TEST(Gradient, WhatYDoesNotDependOnHasNone) {

@@ -1,12 +1,7 @@
 // Files of packed weights: results do not depend on them, and no file is trusted.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +17,14 @@
 #include "session/model.h"
 #include "session/packed_file.h"
 #include "session/packed_weights.h"
+
+#ifndef _WIN32
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#endif
 
 namespace sardonyx {
 namespace {
@@ -232,6 +235,7 @@ TEST_F(PackedModels, AreComparedWithWhatPackingGives) {
   EXPECT_EQ(compare_packed(Model(model_), packed_).differences.size(), same.forms + 1);
 }
 
+#ifndef _WIN32
 TEST_F(PackedModels, AnotherProcessTakesThem) {
   const std::string expected = reference();
   pack_model(Model(model_), packed_);
@@ -244,6 +248,7 @@ TEST_F(PackedModels, AnotherProcessTakesThem) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
 }
+#endif
 
 TEST_F(PackedModels, OfExternalDataAreKnownByPlace) {
   const std::string external = folder_ / "external.onnx";
@@ -569,8 +574,10 @@ TEST_F(PackedCache, WithUnsoundFilesMakesThemAnew) {
   fs::create_directory(path);
   EXPECT_EQ(run(session()), expected);
   fs::remove(path);
+#ifndef _WIN32
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(run(session()), expected);
+#endif
 }
 
 TEST_F(PackedCache, ThatCannotBeWrittenIsNoError) {
@@ -587,6 +594,7 @@ TEST_F(PackedCache, ThatCannotBeWrittenIsNoError) {
   }
 }
 
+#ifndef _WIN32
 TEST_F(PackedCache, LeavesNothingWhereAFileMayNotGrow) {
   const std::string expected = reference();
   const pid_t child = fork();
@@ -602,6 +610,7 @@ TEST_F(PackedCache, LeavesNothingWhereAFileMayNotGrow) {
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(cached().empty());
 }
+#endif
 
 TEST_F(PackedCache, ServesModelsInMemory) {
   const std::string bytes = bytes_of_file(model_), expected = reference();

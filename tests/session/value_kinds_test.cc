@@ -3,9 +3,6 @@
 // refuse the same.
 #include <gtest/gtest.h>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +26,13 @@
 #include "wire/text_print.h"
 #include "wire/write.h"
 
+#ifdef _WIN32
+#include "base/os_windows.h"
+#else
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 namespace sardonyx {
 namespace {
 
@@ -37,6 +41,18 @@ using schema::TypeKind;
 
 // Bytes right before memory that nobody may touch: a kernel that reads beyond them, as one that
 // takes an empty tensor for a number does, ends the test. Kept until the program ends.
+#ifdef _WIN32
+uint8_t* guarded(size_t size) {
+  constexpr size_t page = 4096;
+  const size_t used = (size + page - 1) / page * page;
+  auto* bytes = static_cast<uint8_t*>(
+      VirtualAlloc(nullptr, used + page, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+  EXPECT_NE(bytes, nullptr);
+  DWORD before = 0;
+  EXPECT_NE(VirtualProtect(bytes + used, page, PAGE_NOACCESS, &before), 0);
+  return bytes + used - size;
+}
+#else
 uint8_t* guarded(size_t size) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t used = (size + page - 1) / page * page;
@@ -47,6 +63,7 @@ uint8_t* guarded(size_t size) {
   EXPECT_EQ(mprotect(bytes + used, page, PROT_NONE), 0);
   return bytes + used - size;
 }
+#endif
 
 Tensor make_ones(ElementType type, const Shape& shape) {
   if (type == ElementType::string) {

@@ -283,9 +283,9 @@ std::vector<Named> models() {
     const fs::path& path = entry.path();
     std::ifstream file(path, std::ios::binary);
     const std::string text(std::istreambuf_iterator<char>(file), {});
-    if (path.extension() == ".txt") add(path.filename(), wire::parse_model(text));
+    if (path.extension() == ".txt") add(path.filename().string(), wire::parse_model(text));
     if (path.extension() == ".textproto")
-      add(path.filename(), wire::read_named_model(text, wire::NamedForm::textproto));
+      add(path.filename().string(), wire::read_named_model(text, wire::NamedForm::textproto));
   }
   std::sort(models.begin(), models.end(),
             [](const Named& a, const Named& b) { return a.name < b.name; });

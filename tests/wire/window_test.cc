@@ -1,6 +1,8 @@
 // Models read through the window on a file are those that are read from memory.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <fstream>
 
 #include "base/mapped_file.h"
@@ -128,11 +130,12 @@ TEST(Window, FlippedBits) {
   }
 }
 
+#ifndef _WIN32  // where a mapped file can't become shorter
 TEST(Window, AFileThatBecomesShorterIsAnError) {
   const std::string weights = tensor("a", raw(50000)) + tensor("b", raw(50000));
   const File file(number(1, 8) + text(7, weights) + text(8, number(2, 17)));
   const MappedFile open(file.path());
-  ASSERT_EQ(truncate(file.path().c_str(), 8192), 0);
+  std::filesystem::resize_file(file.path(), 8192);
   try {
     wire::read_model(open);
     FAIL() << "half a file was read";
@@ -141,6 +144,7 @@ TEST(Window, AFileThatBecomesShorterIsAnError) {
     EXPECT_NE(error.message().find("became shorter"), std::string::npos) << error.what();
   }
 }
+#endif
 
 }  // namespace
 }  // namespace sardonyx
