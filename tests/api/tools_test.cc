@@ -218,8 +218,10 @@ TEST(Compose, FindsDifferences) {
   model.save(folder / "m.onnx", {.external_data = "m.data", .threshold = 8});
   const Model outside(folder / "m.onnx", {.load_external_data = false});
   EXPECT_TRUE(diff(model, outside).same());
+#ifndef _WIN32  // where a file that is mapped does not go
   std::filesystem::remove(folder / "m.data");
   expect_error(ErrorCode::unreadable, "m.data", [&] { diff(model, outside); });
+#endif
 }
 
 TEST(Infer, GivesModelsWithTypes) {
