@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -43,5 +44,18 @@ class ScratchFolder {
  private:
   std::filesystem::path path_;
 };
+
+// Puts bytes into a file, in its place where it is there. Windows changes no file that is mapped:
+// there what was in it goes elsewhere first.
+inline void write_bytes(const std::string& path, const std::string& bytes) {
+#ifdef _WIN32
+  if (std::filesystem::exists(path)) {
+    std::random_device random;
+    const std::string aside = "sardonyx-" + std::to_string(random()) + std::to_string(random());
+    std::filesystem::rename(path, std::filesystem::temp_directory_path() / aside);
+  }
+#endif
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 
 }  // namespace sardonyx::test

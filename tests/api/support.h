@@ -17,10 +17,6 @@ inline std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-inline void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 // What `call` throws has this code, and says these words.
 template <class Call>
 void expect_error(ErrorCode code, const std::string& words, const Call& call) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "ir/walk.h"
 #include "sardonyx/packing.h"
 #include "sardonyx/session.h"
@@ -380,11 +381,10 @@ void change_message(StoredGraph& graph, const std::function<void(ir::Model&)>& c
 
 TEST_F(OptimizedGraphs, ThatBreakARuleAreRefused) {
   pack_model(Model(model()), packed());
-  const std::string whole = packed() + ".whole";
-  fs::copy_file(packed(), whole);
+  const Bytes whole = read_file(packed());
   const auto refused = [&](const std::string& words,
                            const std::function<void(ir::Model&)>& change) {
-    fs::copy_file(whole, packed(), fs::copy_options::overwrite_existing);
+    test::write_bytes(packed(), std::string(whole.text()));
     rewrite(packed(), [&](StoredGraph& graph) { change_message(graph, change); });
     try {
       const Session session(model(), {.packed = packed()});
@@ -458,7 +458,7 @@ g (float[N,4] x, float[4] bias) => (y) <float[4] bias = {1, 2, 3, 4}> { y = Add(
   const auto break_by = [&](const std::function<void(ir::Model&)>& change) {
     ir::Model broken = Model::from_text(text).implementation().model;
     change(broken);
-    std::ofstream(model(), std::ios::binary) << wire::write_model(broken);
+    test::write_bytes(model(), wire::write_model(broken));
     EXPECT_THROW(Session{model()}, Error);
     StoredGraphs graphs;
     graphs.constants.add(file->constants());
@@ -483,12 +483,11 @@ g (float[N,4] x, float[4] bias) => (y) <float[4] bias = {1, 2, 3, 4}> { y = Add(
 // Whoever can write the file decides what is computed, and nothing else.
 TEST_F(OptimizedGraphs, ThatAreChangedAnywhereGiveAnErrorOrAnAnswer) {
   pack_model(Model(model()), packed());
-  const std::string whole = packed() + ".whole";
-  fs::copy_file(packed(), whole);
+  const Bytes whole = read_file(packed());
   std::mt19937 random(5);
   int ran = 0;
   for (int i = 0; i < 300; ++i) {
-    fs::copy_file(whole, packed(), fs::copy_options::overwrite_existing);
+    test::write_bytes(packed(), std::string(whole.text()));
     rewrite(packed(), [&](StoredGraph& graph) {
       Bytes message = Bytes::copy_of(graph.message.span());
       for (size_t k = 0; k < 1 + random() % 3; ++k)

@@ -122,7 +122,7 @@ std::string bytes_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
+  test::write_bytes(path, bytes);
 }
 
 std::string message_of(ErrorCode code, const std::function<void()>& call) {
