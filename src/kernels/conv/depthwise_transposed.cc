@@ -54,16 +54,22 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 
+// Vector j of V; the last one has the lanes of the mask. A function, since g++ 12 for Windows ends
+// with an internal error where it is a lambda.
+template <int V, class Mask>
+HWY_INLINE Vector LoadOf(const float* from, int j, Mask last) {
+  const Floats d;
+  from += j * static_cast<int64_t>(hn::Lanes(d));
+  return j == V - 1 ? masked::Load(last, d, from) : hn::LoadU(d, from);
+}
+
 template <int V, class Mask>
 HWY_INLINE void UpVectors(const UpLine& l, const Reach& column, int64_t c, Mask last, float* y) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  // noexcept: without it g++ 12 for Windows ends with an internal error.
-  const auto load = [&](const float* from, int j) noexcept HWY_ATTR {
-    return j == V - 1 ? masked::Load(last, d, from + j * lanes) : hn::LoadU(d, from + j * lanes);
-  };
   Vector sum[V];
-  for (int j = 0; j < V; ++j) sum[j] = l.bias == nullptr ? hn::Zero(d) : load(l.bias + c, j);
+  for (int j = 0; j < V; ++j)
+    sum[j] = l.bias == nullptr ? hn::Zero(d) : LoadOf<V>(l.bias + c, j, last);
   const UpAxis* a = l.axes;
   for (int64_t k = 0; k < l.depth.count && column.count > 0; ++k) {
     for (int64_t r = 0; r < l.row.count; ++r) {
@@ -73,7 +79,8 @@ HWY_INLINE void UpVectors(const UpLine& l, const Reach& column, int64_t c, Mask 
       const float* x = l.x + (image * a[2].in + column.at) * l.channels + c;
       const float* w = l.weights + (kernel * a[2].kernel + column.tap) * l.channels + c;
       for (int64_t t = 0; t < column.count; ++t) {
-        for (int j = 0; j < V; ++j) sum[j] = hn::MulAdd(load(w, j), load(x, j), sum[j]);
+        for (int j = 0; j < V; ++j)
+          sum[j] = hn::MulAdd(LoadOf<V>(w, j, last), LoadOf<V>(x, j, last), sum[j]);
         x -= l.channels;
         w += a[2].stride * l.channels;
       }
