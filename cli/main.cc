@@ -109,6 +109,7 @@ int run_program(const std::vector<std::string>& arguments) {
   CLI::App app;
   Action action;
   std::string limit;
+  app.allow_windows_style_options(false);  // "/models/a.onnx" is a file on all systems
   const std::string_view named = arguments.size() > 1 ? std::string_view(arguments[1]) : "";
   define_program(app, action, limit, named);
   try {
