@@ -4,7 +4,9 @@ if(NOT TARGET sardonyx_shared OR NOT TARGET sardonyx_cli)
 endif()
 set(component windows)
 install(TARGETS sardonyx_cli RUNTIME DESTINATION bin COMPONENT ${component} EXCLUDE_FROM_ALL)
-install(TARGETS sardonyx_shared RUNTIME DESTINATION bin ARCHIVE DESTINATION lib COMPONENT ${component} EXCLUDE_FROM_ALL)
+install(TARGETS sardonyx_shared
+  RUNTIME DESTINATION bin COMPONENT ${component} EXCLUDE_FROM_ALL
+  ARCHIVE DESTINATION lib COMPONENT ${component} EXCLUDE_FROM_ALL)
 install(FILES ${PROJECT_BINARY_DIR}/sardonyx.def DESTINATION lib COMPONENT ${component} EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sardonyx DESTINATION include COMPONENT ${component} EXCLUDE_FROM_ALL
   FILES_MATCHING PATTERN "sardonyx*.h")
