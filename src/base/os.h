@@ -1,5 +1,6 @@
 // What the library asks of the operating system: one declaration, one source for each system
-// (os_posix.cc, os_windows.cc). No other source of the library includes a system's headers.
+// (os_posix.cc, os_windows.cc). Of the other sources only cpu.cc and wire/confined_open_*.cc
+// include a system's headers.
 //
 // Paths are UTF-8. Files that are open have a descriptor, as POSIX and the C library of Windows
 // number them. What fails sets errno, whose meaning std::strerror tells.

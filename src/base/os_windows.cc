@@ -205,6 +205,14 @@ int open(const std::string& path, Opening opening) {
   }
   const HANDLE handle =
       CreateFileW(wide(path).c_str(), access, shared, nullptr, creation, attributes, nullptr);
+  if (opening == Opening::lock && handle != INVALID_HANDLE_VALUE) {
+    const auto info = info_of(handle);
+    if (!info || info->kind == FileKind::link) {
+      CloseHandle(handle);
+      errno = ELOOP;
+      return -1;
+    }
+  }
   return descriptor_of(handle, flags);
 }
 
