@@ -1,5 +1,6 @@
 # What `cmake --install` puts where. Components: runtime (the shared library), development (headers, static
-# library, CMake package, .pc files), program (the command line and its manual pages), each with the licences.
+# library, CMake package, .pc files), program (the command line and its manual pages), onnxruntime (libonnxruntime.so.1 in
+# a folder of its own, where no program finds it by accident), each with the licences.
 #
 # The installed tree may be moved: all paths are relative to the files that hold them.
 include(CMakePackageConfigHelpers)
@@ -49,9 +50,9 @@ endif()
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake COMPATIBILITY ${compatibility})
 
 # sardonyx_install(LIBRARIES folder SETS prefix KIND kind RUNTIME component DEVELOPMENT component PROGRAM
-# component [EXTRA …]): the rules of one layout. EXTRA goes to every rule.
+# component ONNXRUNTIME component [EXTRA …]): the rules of one layout. EXTRA goes to every rule.
 function(sardonyx_install)
-  cmake_parse_arguments(ARG "" "LIBRARIES;SETS;KIND;RUNTIME;DEVELOPMENT;PROGRAM" "EXTRA" ${ARGN})
+  cmake_parse_arguments(ARG "" "LIBRARIES;SETS;KIND;RUNTIME;DEVELOPMENT;PROGRAM;ONNXRUNTIME" "EXTRA" ${ARGN})
   set(SARDONYX_DEFAULT_KIND ${ARG_KIND})
   set(made ${PROJECT_BINARY_DIR}/${ARG_SETS})
   set(config_folder ${ARG_LIBRARIES}/cmake/sardonyx)
@@ -93,6 +94,15 @@ function(sardonyx_install)
     install(EXPORT ${set} NAMESPACE sardonyx:: FILE sardonyx-${kind}-targets.cmake DESTINATION ${config_folder}
       ${development})
   endforeach()
+  if(TARGET sardonyx_onnxruntime)
+    set(set sardonyx-onnxruntime-${ARG_SETS})
+    install(TARGETS sardonyx_onnxruntime EXPORT ${set}
+      RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}/onnxruntime COMPONENT ${ARG_ONNXRUNTIME} ${ARG_EXTRA}
+      ARCHIVE DESTINATION ${ARG_LIBRARIES}/sardonyx/onnxruntime COMPONENT ${ARG_ONNXRUNTIME} ${ARG_EXTRA}
+      LIBRARY DESTINATION ${ARG_LIBRARIES}/sardonyx/onnxruntime COMPONENT ${ARG_ONNXRUNTIME} ${ARG_EXTRA})
+    install(EXPORT ${set} NAMESPACE sardonyx:: FILE sardonyx-onnxruntime-targets.cmake DESTINATION ${config_folder}
+      COMPONENT ${ARG_ONNXRUNTIME} ${ARG_EXTRA})
+  endif()
   install(FILES ${made}/sardonyx-config.cmake ${PROJECT_BINARY_DIR}/sardonyx-config-version.cmake
     DESTINATION ${config_folder} ${development})
   install(FILES ${pc_files} DESTINATION ${pc_folder} ${development})
@@ -108,12 +118,12 @@ function(sardonyx_install)
 endfunction()
 
 sardonyx_install(LIBRARIES ${CMAKE_INSTALL_LIBDIR} SETS install KIND ${SARDONYX_DEFAULT_KIND}
-  RUNTIME runtime DEVELOPMENT development PROGRAM program)
+  RUNTIME runtime DEVELOPMENT development PROGRAM program ONNXRUNTIME onnxruntime)
 if(TARGET sardonyx_cli)
   install(TARGETS sardonyx_cli RUNTIME COMPONENT program)
 endif()
 # Whichever component comes first brings them.
-foreach(component runtime development program)
+foreach(component runtime development program onnxruntime)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ${component})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ${component})
 endforeach()

@@ -1,4 +1,5 @@
-# Debian packages by CPack (./dev package): libsardonyx0, libsardonyx-dev and sardonyx, made of what the tree has built.
+# Debian packages by CPack (./dev package): libsardonyx0, libsardonyx-dev, sardonyx and libsardonyx-onnxruntime, made of what the
+# tree has built.
 #
 # They have a layout of their own (libraries under the architecture's folder), hence rules of their own, which
 # `cmake --install` leaves alone. Their program is linked to the shared library.
@@ -14,11 +15,12 @@ endif()
 set(library_package libsardonyx${PROJECT_VERSION_MAJOR})
 set(development_package libsardonyx-dev)
 set(program_package sardonyx)
-set(packages ${library_package} ${development_package} ${program_package})
+set(onnxruntime_package libsardonyx-onnxruntime)
+set(packages ${library_package} ${development_package} ${program_package} ${onnxruntime_package})
 set(folder lib/${CMAKE_LIBRARY_ARCHITECTURE})
 
 sardonyx_install(LIBRARIES ${folder} SETS debian KIND shared RUNTIME ${library_package}
-  DEVELOPMENT ${development_package} PROGRAM ${program_package} EXTRA EXCLUDE_FROM_ALL)
+  DEVELOPMENT ${development_package} PROGRAM ${program_package} ONNXRUNTIME ${onnxruntime_package} EXTRA EXCLUDE_FROM_ALL)
 # The program's objects, linked as they are to be installed: to the shared library, without a folder of libraries or symbols.
 add_executable(sardonyx_cli_shared $<TARGET_OBJECTS:sardonyx_cli>)
 set_target_properties(sardonyx_cli_shared PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME sardonyx-shared
@@ -137,4 +139,9 @@ sardonyx_package(${program_package} SECTION science DEPENDS "${library_package} 
   DESCRIPTION "The program sardonyx checks, infers, converts, compares, draws, runs,
 profiles and trains models of the ONNX standard. It says what is wrong with a
 model, where, and what to do about it.")
+sardonyx_package(${onnxruntime_package} SECTION libs RECOMMENDS "${usual_formats}" SUGGESTS "${rare_formats}"
+  SYNOPSIS "ONNX models in C++: for programs made for ONNX Runtime"
+  DESCRIPTION "Programs that were built for ONNX Runtime run on Sardonyx where they find
+this package's libonnxruntime.so.1 instead of that library. It lies in a
+folder of its own, so that only programs that are told of it find it.")
 include(CPack)

@@ -17,9 +17,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "fuzz"
 TARGETS = ("wire", "window", "formats", "text", "check", "infer", "run", "named_forms", "operator_set",
            "external_data", "operators", "internal_operators", "models", "capi", "capi_models", "values", "deep",
-           "training", "packed_file", "checkpoint", "optimized_graphs")
+           "training", "packed_file", "checkpoint", "optimized_graphs", "ort_api", "ort_files")
 # They draw what they test from random bytes.
-DRAWING = ("operators", "internal_operators", "capi", "capi_models", "deep", "training", "optimized_graphs")
+DRAWING = ("operators", "internal_operators", "capi", "capi_models", "deep", "training", "optimized_graphs", "ort_api")
 SEED_FOLDERS = [pathlib.Path("/usr/share/libonnx-testdata/data")]
 LARGEST_SEED = 20_000
 MADE_SEEDS = ("named_forms", "operator_set", "external_data", "packed_file")
@@ -36,6 +36,8 @@ def seeds(target: str) -> list[pathlib.Path]:
         return sorted((BUILD / f"{target}-seeds").glob("*"))
     if target == "checkpoint":
         return sorted((ROOT / "tests" / "python" / "artifacts").glob("*/checkpoint*"))
+    if target == "ort_files":
+        return sorted((ROOT / "tests" / "wire" / "data").glob("*.ort"))
     if target in ("formats", "values"):
         return sorted(file for file in (ROOT / "tests" / "wire" / "data").iterdir() if file.suffix != ".py")
     cases = [ROOT / "build" / "conformance", *SEED_FOLDERS]

@@ -127,7 +127,7 @@ def main() -> int:
         sys.exit(__doc__)
     made = pathlib.Path(sys.argv[1]).resolve()
     packages = {file.name.split("_")[0]: f"/packages/{file.name}" for file in sorted(made.glob("*.deb"))}
-    require(set(packages) == {"libsardonyx0", "libsardonyx-dev", "sardonyx"}, f"{made} holds {sorted(packages)}")
+    require(set(packages) == {"libsardonyx0", "libsardonyx-dev", "sardonyx", "libsardonyx-onnxruntime"}, f"{made} holds {sorted(packages)}")
     with tempfile.TemporaryDirectory(dir=made.parent) as folder:
         pathlib.Path(folder).chmod(0o755)
         system = System(pathlib.Path(folder), made.parent / f"debian-{codename()}.tar")

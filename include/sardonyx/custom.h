@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -137,6 +138,8 @@ class ShapeInferenceContext : public CustomNode {
   // "the inner dimensions of A and B must agree".
   virtual void require_equal(SymbolicDim a, SymbolicDim b, std::string_view rule) = 0;
   virtual SymbolicDim combine(char operation, SymbolicDim a, SymbolicDim b) = 0;  // of SymbolicDim
+  // The number or expression as text, the same for equal ones: "2*batch + 1".
+  virtual std::string text_of(SymbolicDim size) const = 0;
 
  protected:
   ~ShapeInferenceContext() = default;
@@ -163,7 +166,7 @@ inline SymbolicDim SymbolicDim::combined(char operation, SymbolicDim a, Symbolic
   return result;
 }
 
-// What a kernel is made from: once for each node of a session, before any run.
+// What a kernel is made from: for each node of a session, before any run where ranks are known.
 class KernelBuilder : public CustomNode {
  public:
   // run() may be given output `output` in the memory of input `input`, where the two have one
@@ -174,6 +177,20 @@ class KernelBuilder : public CustomNode {
   virtual void allocates_outputs() = 0;
   // Input `input` is never read by run(), since the kernel keeps what it needs of it.
   virtual void does_not_read(int input) = 0;
+
+  // Names in the graph that runs; empty for absent inputs and outputs, and for nodes without one.
+  virtual std::string node_name() const = 0;
+  virtual std::string input_name(int i) const = 0;
+  virtual std::string output_name(int i) const = 0;
+  // What is known before any run: -1 for open sizes; nothing where the rank is open.
+  virtual std::optional<std::vector<int64_t>> input_shape(int i) const = 0;
+  virtual std::optional<std::vector<int64_t>> output_shape(int i) const = 0;
+  virtual ElementType output_element(int i) const = 0;  // undefined where it is not known
+
+  // What `make` gave when this node was prepared first, for what must be made once: a node is
+  // prepared again for sizes that decide of ranks, and by runs where ranks or types are open. It
+  // lives as long as the node.
+  virtual std::shared_ptr<void> once(const std::function<std::shared_ptr<void>()>& make) const = 0;
 
  protected:
   ~KernelBuilder() = default;
@@ -245,6 +262,9 @@ class CustomOperator {
   virtual ~CustomOperator() = default;
   virtual void infer(ShapeInferenceContext& context) const = 0;
   virtual std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const = 0;
+  // Whether prepare() can do without ranks of inputs, which the model may leave open. Otherwise
+  // each run prepares such a node anew.
+  virtual bool prepares_without_ranks() const { return false; }
 };
 
 // Where operators are added; a library meets nothing else of the table they go to.
@@ -295,7 +315,7 @@ class CustomOperators final : public CustomRegistry {
 #else
 #define SARDONYX_CXX_LIBRARY "another C++ library"
 #endif
-inline constexpr int32_t custom_operators_abi = 1;
+inline constexpr int32_t custom_operators_abi = 2;
 inline constexpr const char* custom_operators_cxx = SARDONYX_CXX_LIBRARY;
 
 // Begins the one function of a library of operators:

@@ -4,6 +4,7 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <mutex>
 #include <optional>
 
 #include "base/fail.h"
@@ -17,6 +18,8 @@ namespace {
 struct Bound final : ir::CustomBinding {
   std::shared_ptr<const CustomEntry> entry;
   const schema::Signature* signature = nullptr;
+  mutable std::mutex mutex;
+  mutable std::shared_ptr<void> kept;  // by KernelBuilder::once()
 };
 
 const Bound& bound(const ir::Node& node) { return static_cast<const Bound&>(*node.custom); }
@@ -173,6 +176,7 @@ class Inference final : public Node<ShapeInferenceContext, InferContext> {
       default: context_.fail("the operator's inference combines sizes by '{}'", operation);
     }
   }
+  std::string text_of(SymbolicDim size) const override { return dim(size).to_string(); }
 
  private:
   SymbolicDim handle(Dim dim) {
@@ -228,9 +232,35 @@ class Preparation final : public Node<KernelBuilder, PrepareContext> {
     require(0, input);
     traits_.unread_inputs.push_back(input);
   }
+  std::string node_name() const override { return context_.node().name; }
+  std::string input_name(int i) const override {
+    return has_input(i) ? context_.node().inputs[static_cast<size_t>(i)] : "";
+  }
+  std::string output_name(int i) const override {
+    return has_output(i) ? context_.node().outputs[static_cast<size_t>(i)] : "";
+  }
+  std::optional<std::vector<int64_t>> input_shape(int i) const override {
+    return known_sizes(context_.in_type(i));
+  }
+  std::optional<std::vector<int64_t>> output_shape(int i) const override {
+    return known_sizes(context_.out_type(i));
+  }
+  ElementType output_element(int i) const override { return context_.out_element(i); }
+  std::shared_ptr<void> once(const std::function<std::shared_ptr<void>()>& make) const override {
+    const Bound& node = bound(context_.node());
+    const std::lock_guard lock(node.mutex);
+    if (node.kept == nullptr) node.kept = make();
+    return node.kept;
+  }
   StepTraits take_traits() { return std::move(traits_); }
 
  private:
+  static std::optional<std::vector<int64_t>> known_sizes(const ValueType& type) {
+    if (!type.shape) return std::nullopt;
+    std::vector<int64_t> sizes;
+    for (const Dim& dim : *type.shape) sizes.push_back(dim.value().value_or(-1));
+    return sizes;
+  }
   void require(int output, int input) const {
     if (input < 0 || input >= input_count() || output < 0 || output >= output_count())
       context_.fail(
@@ -361,8 +391,10 @@ std::unique_ptr<Step> prepare(PrepareContext& context) {
 constexpr Operator outside = {
     .name = "", .domain = "", .infer = infer, .prepare = prepare, .upgrade = nullptr};
 
+// ai.onnx.contrib is what ONNX Runtime's extensions have their operators in.
 bool is_ours(std::string_view domain) {
-  return domain.empty() || domain == ir::internal_domain || domain.starts_with("ai.onnx");
+  return domain.empty() || domain == ir::internal_domain ||
+         (domain.starts_with("ai.onnx") && domain != "ai.onnx.contrib");
 }
 
 }  // namespace
@@ -425,5 +457,8 @@ std::shared_ptr<const ir::CustomBinding> CustomTable::bind(std::string_view doma
 
 const schema::Signature* custom_signature(const ir::Node& node) { return bound(node).signature; }
 const Operator& custom_operator() { return outside; }
+bool prepares_without_ranks(const ir::Node& node) {
+  return node.custom != nullptr && bound(node).entry->op->prepares_without_ranks();
+}
 
 }  // namespace sardonyx::ops

@@ -47,5 +47,7 @@ class CustomTable final : public schema::MoreSignatures {
 // operator that stands for all of them.
 const schema::Signature* custom_signature(const ir::Node& node);
 const Operator& custom_operator();
+// Whether such a node can be prepared where ranks of its inputs are open.
+bool prepares_without_ranks(const ir::Node& node);
 
 }  // namespace sardonyx::ops

@@ -9,6 +9,7 @@
 #include "ir/origin.h"
 #include "ir/tensor.h"
 #include "ir/walk.h"
+#include "ops/custom.h"
 #include "ops/step_memory.h"
 #include "run/subgraph.h"
 
@@ -165,7 +166,8 @@ bool Builder::is_interpreted(const ir::Node& node, const PlanStep& step,
     if (step.inputs[i] < 0) continue;
     const ir::ValueType& type = plan_.values_[static_cast<size_t>(step.inputs[i])].known.type;
     if (!type.is_known()) return true;
-    if (type.is_tensor() && (!type.shape || type.element == ElementType::undefined)) return true;
+    if (type.is_tensor() && type.element == ElementType::undefined) return true;
+    if (type.is_tensor() && !type.shape && !ops::prepares_without_ranks(node)) return true;
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ir::ValueType& type = outputs[i].type;
@@ -213,6 +215,10 @@ void Builder::prepare(PlanStep& step, std::span<const ValueFacts* const> inputs,
   step.refusals = prepare.take_refusals();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!node.outputs[i].empty() && !is_defined(outputs[i]))
+      step.mode = PlanStep::Mode::data_dependent;
+  }
+  for (const ValueFacts* input : inputs) {
+    if (input != nullptr && input->type.is_tensor() && !input->type.shape)
       step.mode = PlanStep::Mode::data_dependent;
   }
   step.state_offset = plan_.state_bytes_;

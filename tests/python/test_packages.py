@@ -16,7 +16,7 @@ import tarfile
 import pytest
 from conftest import ROOT
 
-NAMES = ("libsardonyx0", "libsardonyx-dev", "sardonyx")
+NAMES = ("libsardonyx0", "libsardonyx-dev", "sardonyx", "libsardonyx-onnxruntime")
 
 
 def run(*command, **options) -> str:
@@ -78,7 +78,7 @@ def contents(folder: pathlib.Path) -> set[str]:
             if "DEBIAN" not in path.parts and (path.is_symlink() or not path.is_dir())}
 
 
-def test_there_are_three_of_one_version(packages):
+def test_all_are_of_one_version(packages):
     assert set(packages) == set(NAMES)
     versions = {fields(path)["Version"] for path in packages.values()}
     assert len(versions) == 1
@@ -138,6 +138,10 @@ def test_files_are_where_they_belong(unpacked):
     for name in ("libsardonyx.so", "libsardonyx.a", "pkgconfig/sardonyx.pc", "pkgconfig/sardonyx-static.pc",
                  "cmake/sardonyx/sardonyx-config.cmake", "cmake/sardonyx/sardonyx-config-version.cmake"):
         assert any(re.fullmatch(rf"usr/lib/[\w-]+-linux-gnu/{re.escape(name)}", file) for file in development), name
+    for_onnxruntime = {file for file in contents(unpacked["libsardonyx-onnxruntime"]) if not file.startswith("usr/share/doc/")}
+    assert {re.sub(r"^usr/lib/[\w-]+-linux-gnu/", "", file) for file in for_onnxruntime} == {
+        "sardonyx/onnxruntime/libonnxruntime.so", "sardonyx/onnxruntime/libonnxruntime.so.1",
+        "cmake/sardonyx/sardonyx-onnxruntime-targets.cmake", "cmake/sardonyx/sardonyx-onnxruntime-targets-release.cmake"}
     program = contents(unpacked["sardonyx"])
     assert "usr/bin/sardonyx" in program
     assert all(file.startswith(("usr/bin/", "usr/share/man/", "usr/share/doc/", "usr/share/bash-completion/", "usr/share/zsh/",

@@ -179,6 +179,78 @@ TEST(CustomOperators, SizesAreExpressions) {
             std::string::npos);
 }
 
+TEST(CustomOperators, NamesAndShapesWhenTheyArePrepared) {
+  const auto infer = [](ShapeInferenceContext& context) {
+    if (context.text_of(context.size(0, 0) * 2 - context.size(0, 0)) != "N" ||
+        context.text_of(context.size(0, 1)) != "3")
+      context.fail("the sizes are not N and 3: " + context.text_of(context.size(0, 0)));
+    context.set_output_like(0, 0);
+  };
+  const auto prepare = [](KernelBuilder& context) {
+    const std::vector<int64_t> shape{-1, 3};
+    if (context.node_name() != "one" || context.input_name(0) != "x" ||
+        context.output_name(0) != "y" || context.input_name(1) != "" ||
+        context.output_name(7) != "" || context.input_shape(0) != shape ||
+        context.output_shape(0) != shape || context.input_shape(1) != std::nullopt ||
+        context.output_element(0) != ElementType::float32 ||
+        context.output_element(7) != ElementType::undefined)
+      context.fail("a name or a shape is not what it should be");
+  };
+  const Session session(
+      model_of("g (float[N,3] x) => (float[N,3] y) {\n [one] y = com.example.Op (x)\n}",
+               one_operator(infer, plus_one, prepare)));
+  EXPECT_EQ(floats(session.run({{"x", Tensor::of<float>({1, 2, 3}, {1, 3})}})[0]),
+            (std::vector<float>{2, 3, 4}));
+}
+
+// Counts how often it is prepared, and how often it makes what it keeps.
+class Counting final : public CustomOperator {
+ public:
+  explicit Counting(bool without_ranks) : without_ranks_(without_ranks) {}
+  void infer(ShapeInferenceContext& context) const override { context.set_output_like(0, 0); }
+  std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const override {
+    ++prepared;
+    const auto kept = context.once([&] {
+      ++made;
+      return std::make_shared<int>(made);
+    });
+    if (context.once([] { return std::make_shared<int>(0); }) != kept)
+      context.fail("something else was kept");
+    return std::make_unique<Kernel>(plus_one);
+  }
+  bool prepares_without_ranks() const override { return without_ranks_; }
+  mutable int prepared = 0, made = 0;
+
+ private:
+  bool without_ranks_;
+};
+
+TEST(CustomOperators, WhatIsMadeOnceForANode) {
+  const auto open = std::make_shared<Operator>(
+      [](ShapeInferenceContext& context) { context.set_output_of_any_rank(0, context.element(0)); },
+      [](KernelContext& run) {
+        const CustomTensor x = run.input(0);
+        const CustomTensor y = run.allocate(0, {x.shape.begin(), x.shape.end()});
+        std::ranges::copy(x.elements<float>(), y.mutable_elements<float>().begin());
+      },
+      [](KernelBuilder& context) { context.allocates_outputs(); });
+  for (const bool without_ranks : {false, true}) {
+    const auto counting = std::make_shared<Counting>(without_ranks);
+    auto operators = std::make_shared<CustomOperators>();
+    operators->add("com.example", unary, counting);
+    operators->add("com.example", "Open\n since 1\n in x: T\n out y: T\n where T in float", open);
+    const Session session(
+        model_of("g (float[] x) => (y) {\n a = com.example.Open (x)\n y = com.example.Op (a)\n}",
+                 operators));
+    const auto run = [&](const Tensor& x) { return session.run({{"x", x}})[0].tensor(); };
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(floats(run(three)), (std::vector<float>{2, 3, 4}));
+    EXPECT_EQ(run(Tensor::of<float>({1, 2}, {2, 1})).shape(), (Shape{2, 1}));
+    EXPECT_EQ(run(Tensor::scalar(1.0f)).elements<float>()[0], 2);
+    EXPECT_EQ(counting->made, 1);
+    EXPECT_EQ(counting->prepared, without_ranks ? 3 : 5);  // one plan for each rank of x
+  }
+}
+
 TEST(CustomOperators, AttributesComeFromTheNodeOrTheSignature) {
   const auto prepare = [](KernelBuilder& context) {
     if (context.attribute_int("i") != 4 || context.attribute_float("f") != 0.5f ||
@@ -393,8 +465,8 @@ TEST(OperatorLibrary, WhatIsNoneIsRefused) {
             "SARDONYX_OPERATOR_LIBRARY of sardonyx/custom.h defines all that is needed");
   EXPECT_EQ(refused(OPERATORS_old_interface),
             "unsupported: " OPERATORS_old_interface
-            ": it was built for version 0 of the interface of operators, this Sardonyx has version "
-            "1; build it again with the headers of Sardonyx " +
+            ": it was built for version 1 of the interface of operators, this Sardonyx has version "
+            "2; build it again with the headers of Sardonyx " +
                 std::string(version()));
   EXPECT_NE(refused(OPERATORS_other_cxx).find("it was built with another one, this Sardonyx with"),
             std::string::npos);

@@ -1,0 +1,147 @@
+#include "ort_api/described.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sardonyx/infer.h"
+
+namespace sardonyx::ort_api {
+
+namespace {
+
+ONNXType kind_of(TypeView::Kind kind) {
+  switch (kind) {
+    case TypeView::Kind::tensor: return ONNX_TYPE_TENSOR;
+    case TypeView::Kind::sparse_tensor: return ONNX_TYPE_SPARSETENSOR;
+    case TypeView::Kind::sequence: return ONNX_TYPE_SEQUENCE;
+    case TypeView::Kind::map: return ONNX_TYPE_MAP;
+    case TypeView::Kind::optional: return ONNX_TYPE_OPTIONAL;
+    case TypeView::Kind::opaque: return ONNX_TYPE_OPAQUE;
+    case TypeView::Kind::none: break;
+  }
+  return ONNX_TYPE_UNKNOWN;
+}
+
+ONNXType kind_of(Value::Kind kind) {
+  switch (kind) {
+    case Value::Kind::tensor: return ONNX_TYPE_TENSOR;
+    case Value::Kind::sparse_tensor: return ONNX_TYPE_SPARSETENSOR;
+    case Value::Kind::sequence: return ONNX_TYPE_SEQUENCE;
+    case Value::Kind::map: return ONNX_TYPE_MAP;
+    case Value::Kind::optional: return ONNX_TYPE_OPTIONAL;
+    case Value::Kind::none: break;
+  }
+  return ONNX_TYPE_UNKNOWN;
+}
+
+// What the model says.
+OrtTypeInfo declared(const TypeView& type) {
+  OrtTypeInfo info;
+  info.kind = kind_of(type.kind());
+  info.denotation = type.denotation();
+  if (info.kind == ONNX_TYPE_TENSOR || info.kind == ONNX_TYPE_SPARSETENSOR) {
+    info.tensor.type = number_of(type.element_type());
+    info.tensor.has_shape = type.has_shape();
+    for (const DimensionView& dimension : type.shape()) {
+      info.tensor.dims.push_back(dimension.size().value_or(-1));
+      info.tensor.names.emplace_back(dimension.name());
+    }
+  }
+  if (info.kind == ONNX_TYPE_MAP) info.key = number_of(type.element_type());
+  if (const auto nested = type.nested()) info.of = std::make_shared<OrtTypeInfo>(declared(*nested));
+  return info;
+}
+
+// The declared type with what the session knows better: sizes that were set or inferred. `names`:
+// those that a size may have, which are the inputs'.
+OrtTypeInfo described(const ValueDescription& value, const std::optional<TypeView>& type,
+                      const std::set<std::string, std::less<>>& names) {
+  OrtTypeInfo info;
+  if (type) info = declared(*type);
+  if (value.kind != Value::Kind::tensor && value.kind != Value::Kind::sparse_tensor) {
+    if (!type) info.kind = kind_of(value.kind);
+    return info;
+  }
+  info.kind = kind_of(value.kind);
+  OrtTensorTypeAndShapeInfo known;
+  known.type = number_of(value.element_type);
+  known.has_shape = value.shape.has_value();
+  if (value.shape) {
+    const bool fits = info.tensor.has_shape && info.tensor.dims.size() == value.shape->size();
+    for (size_t i = 0; i < value.shape->size(); ++i) {
+      const ValueDescription::Dimension& dimension = (*value.shape)[i];
+      known.dims.push_back(dimension.size.value_or(-1));
+      std::string name;
+      if (!dimension.size) {
+        if (fits) name = info.tensor.names[i];
+        if (name.empty() && names.contains(dimension.name)) name = dimension.name;
+      }
+      known.names.push_back(std::move(name));
+    }
+  }
+  info.tensor = std::move(known);
+  return info;
+}
+
+// The outputs with what inference says of those that the model declares no shape of.
+std::vector<ValueDescription> known_outputs(const OrtSession& session) {
+  std::vector<ValueDescription> outputs = session.session.outputs();
+  const auto is_open = [](const ValueDescription& one) {
+    return one.kind == Value::Kind::tensor && !one.shape;
+  };
+  if (std::none_of(outputs.begin(), outputs.end(), is_open)) return outputs;
+  const Inference inferred = infer_types(session.model);
+  for (ValueDescription& output : outputs) {
+    if (!is_open(output)) continue;
+    for (const InferredValue& value : inferred.values) {
+      if (!value.graph.empty() || value.name != output.name || !value.shape) continue;
+      output.shape.emplace();
+      for (const InferredSize& size : *value.shape) {
+        if (size.number >= 0) {
+          output.shape->push_back({size.number, {}});
+        } else {
+          output.shape->push_back({std::nullopt, std::string(size.expression)});
+        }
+      }
+    }
+  }
+  return outputs;
+}
+
+}  // namespace
+
+void describe(OrtSession& session) {
+  std::map<std::string_view, TypeView> input_types, output_types;
+  const GraphView graph = session.model.graph();
+  for (const ValueInfoView& one : graph.inputs())
+    if (const auto type = one.type()) input_types.emplace(one.name(), *type);
+  for (const ValueInfoView& one : graph.outputs())
+    if (const auto type = one.type()) output_types.emplace(one.name(), *type);
+  const auto type_in = [](const auto& types, std::string_view name) {
+    const auto found = types.find(name);
+    return found == types.end() ? std::optional<TypeView>()
+                                : std::optional<TypeView>(found->second);
+  };
+  std::set<std::string, std::less<>> names;
+  size_t index = 0;
+  for (const ValueDescription& input : session.session.inputs()) {
+    for (size_t i = 0; input.shape && i < input.shape->size(); ++i) {
+      const std::string& name = (*input.shape)[i].name;
+      if (!name.empty() && name != fmt::format("{}.{}", input.name, i)) names.insert(name);
+    }
+  }
+  for (const ValueDescription& input : session.session.inputs()) {
+    auto& list = input.optional ? session.defaults : session.inputs;
+    list.push_back(
+        {input.name, index++, described(input, type_in(input_types, input.name), names)});
+  }
+  index = 0;
+  for (const ValueDescription& output : known_outputs(session))
+    session.outputs.push_back(
+        {output.name, index++, described(output, type_in(output_types, output.name), names)});
+  for (const auto& one : session.inputs) session.input_index.emplace(one.name, one.index);
+  for (const auto& one : session.defaults) session.input_index.emplace(one.name, one.index);
+  for (const auto& one : session.outputs) session.output_index.emplace(one.name, one.index);
+}
+
+}  // namespace sardonyx::ort_api

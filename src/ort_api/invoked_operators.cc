@@ -1,0 +1,224 @@
+// Operators that kernels of the caller's call: each a model of one node, prepared when values of
+// its types first come.
+#include <algorithm>
+#include <cstring>
+
+#include "ort_api/kernels.h"
+#include "sardonyx/signatures.h"
+
+namespace sardonyx::ort_api {
+
+struct OrtOp {
+  std::string domain, type;
+  int version = 0;
+  std::vector<OrtOpAttr> attributes;
+  // By the types of the inputs (undefined: absent) and which outputs are wanted.
+  using Key = std::pair<std::vector<ElementType>, std::vector<bool>>;
+  mutable std::mutex mutex;
+  mutable std::map<Key, std::shared_ptr<const Session>> sessions;
+};
+
+namespace {
+
+// --- A model's bytes ------------------------------------------------------------------------
+
+// A message of protobuf's wire format; fields are numbered as in onnx.proto.
+class MessageBytes {
+ public:
+  MessageBytes& number(int field, int64_t value) {
+    put(static_cast<uint64_t>(field) << 3);
+    put(static_cast<uint64_t>(value));
+    return *this;
+  }
+  MessageBytes& real(int field, float value) {
+    put(static_cast<uint64_t>(field) << 3 | 5);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    return *this;
+  }
+  MessageBytes& text(int field, std::string_view value) {
+    put(static_cast<uint64_t>(field) << 3 | 2);
+    put(value.size());
+    bytes_ += value;
+    return *this;
+  }
+  MessageBytes& message(int field, const MessageBytes& value) { return text(field, value.bytes_); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void put(uint64_t value) {
+    for (; value >= 128; value >>= 7) bytes_ += static_cast<char>(value | 128);
+    bytes_ += static_cast<char>(value);
+  }
+  std::string bytes_;
+};
+
+// AttributeProto; its type numbers are AttributeType's.
+MessageBytes attribute_bytes(const OrtOpAttr& attribute) {
+  MessageBytes made;
+  made.text(1, attribute.name);
+  const auto type = [&](AttributeType number) { made.number(20, static_cast<int64_t>(number)); };
+  if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
+    made.number(3, *i), type(AttributeType::int_);
+  } else if (const auto* f = std::get_if<float>(&attribute.value)) {
+    made.real(2, *f), type(AttributeType::float_);
+  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+    made.text(4, *s), type(AttributeType::string);
+  } else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+    for (const int64_t one : *ints) made.number(8, one);
+    type(AttributeType::ints);
+  } else if (const auto* floats = std::get_if<std::vector<float>>(&attribute.value)) {
+    for (const float one : *floats) made.real(7, one);
+    type(AttributeType::floats);
+  } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    for (const std::string& one : *texts) made.text(9, one);
+    type(AttributeType::strings);
+  } else if (const auto* tensor = std::get_if<Tensor>(&attribute.value)) {
+    MessageBytes value;
+    for (const int64_t size : tensor->shape()) value.number(1, size);
+    value.number(2, static_cast<int64_t>(tensor->element_type()));
+    if (tensor->element_type() == ElementType::string) {
+      for (const std::string& one : tensor->elements<std::string>()) value.text(6, one);
+    } else {
+      value.text(9, {static_cast<const char*>(tensor->data()), tensor->byte_size()});
+    }
+    made.message(5, value), type(AttributeType::tensor);
+  }
+  return made;
+}
+
+std::string model_of(const OrtOp& op, const OrtOp::Key& key) {
+  MessageBytes node, graph;
+  for (size_t i = 0; i < key.first.size(); ++i) {
+    const bool is_there = key.first[i] != ElementType::undefined;
+    const std::string name = is_there ? fmt::format("x{}", i) : "";
+    node.text(1, name);
+    if (!is_there) continue;
+    const auto element = MessageBytes().number(1, static_cast<int64_t>(key.first[i]));
+    graph.message(11, MessageBytes().text(1, name).message(2, MessageBytes().message(1, element)));
+  }
+  for (size_t i = 0; i < key.second.size(); ++i) {
+    const std::string name = key.second[i] ? fmt::format("y{}", i) : "";
+    node.text(2, name);
+    if (!name.empty()) graph.message(12, MessageBytes().text(1, name));
+  }
+  node.text(3, "called").text(4, op.type).text(7, op.domain);
+  for (const OrtOpAttr& attribute : op.attributes) node.message(5, attribute_bytes(attribute));
+  graph.message(1, node).text(2, op.type);
+  return MessageBytes()
+      .number(1, standard_releases().back().ir_version)
+      .message(7, graph)
+      .message(8, MessageBytes().text(1, op.domain).number(2, op.version))
+      .bytes();
+}
+
+// --- Calls ----------------------------------------------------------------------------------
+
+std::shared_ptr<const Session> session_of(const OrtOp& op, const OrtOp::Key& key) {
+  const std::lock_guard lock(op.mutex);
+  std::shared_ptr<const Session>& session = op.sessions[key];
+  if (session == nullptr) {
+    const std::string bytes = model_of(op, key);
+    session = std::make_shared<const Session>(Model(bytes.data(), bytes.size()),
+                                              SessionOptions{.threads = 1});
+  }
+  return session;
+}
+
+// Puts what was made where the caller wants it, unless it lies there.
+void put_into(const OrtOp& op, size_t index, const Value& made, OrtValue& wanted) {
+  const Tensor& from = made.tensor();
+  Tensor to = wanted.value.tensor();
+  if (from.data() == to.data() && from.shape() == to.shape()) return;
+  if (from.element_type() != to.element_type() || from.shape() != to.shape())
+    refuse(ORT_INVALID_ARGUMENT, "output {} of {} is {}{}, and the value given for it is {}{}",
+           index, op.type, name_of(from.element_type()), to_string(from.shape()),
+           name_of(to.element_type()), to_string(to.shape()));
+  if (from.element_type() == ElementType::string) {
+    std::ranges::copy(from.elements<std::string>(), to.mutable_elements<std::string>().begin());
+  } else if (from.byte_size() > 0) {
+    std::memcpy(to.mutable_data(), from.data(), from.byte_size());
+  }
+}
+
+void call(const OrtOp& op, const OrtValue* const* inputs, size_t input_count,
+          OrtValue* const* outputs, size_t output_count) {
+  OrtOp::Key key;
+  std::vector<Value> given, made;
+  for (size_t i = 0; i < input_count; ++i) {
+    key.first.push_back(ElementType::undefined);
+    if (inputs[i] == nullptr) continue;
+    const Tensor& tensor = tensor_of(inputs[i], "input_values");
+    key.first.back() = tensor.element_type();
+    given.emplace_back(tensor);
+  }
+  for (size_t i = 0; i < output_count; ++i) {
+    key.second.push_back(outputs[i] != nullptr);
+    if (outputs[i] == nullptr) continue;
+    const Tensor& tensor = tensor_of(outputs[i], "output_values");
+    // What is an input, too, is written when the run has ended.
+    const bool is_input = std::ranges::any_of(
+        given, [&](const Value& input) { return input.tensor().data() == tensor.data(); });
+    made.push_back(is_input ? Value() : Value(tensor));
+  }
+  session_of(op, key)->run(given, made);
+  size_t next = 0;
+  for (size_t i = 0; i < output_count; ++i) {
+    if (outputs[i] != nullptr) put_into(op, i, made[next++], *outputs[i]);
+  }
+}
+
+OrtStatus* CreateOp(const OrtKernelInfo* info, const char* name, const char* domain, int version,
+                    const char** constraints, const ONNXTensorElementDataType* types,
+                    int constraint_count, const OrtOpAttr* const* attributes, int attribute_count,
+                    int input_count, int output_count, OrtOp** out) {
+  return guarded([&] {
+    required(info, "info");
+    auto op = std::make_unique<OrtOp>();
+    op->type = text_of(name, "op_name");
+    op->domain = text_of(domain, "domain");
+    op->version = version;
+    // The types are those of the values that come.
+    items(constraints, static_cast<size_t>(std::max(constraint_count, 0)), "type_constraint_names");
+    items(types, static_cast<size_t>(std::max(constraint_count, 0)), "type_constraint_values");
+    if (input_count < 0 || output_count < 0)
+      refuse(ORT_INVALID_ARGUMENT, "{} inputs and {} outputs are no counts", input_count,
+             output_count);
+    const auto signature = find_signature(domain, name, version);
+    if (!signature)
+      refuse(ORT_FAIL, "there is no operator {} in version {} of domain '{}'", name, version,
+             domain);
+    const size_t count = static_cast<size_t>(std::max(attribute_count, 0));
+    items(attributes, count, "attr_values");
+    for (size_t i = 0; i < count; ++i) {
+      const OrtOpAttr& attribute = required(attributes[i], "attr_values");
+      // ONNX Runtime ignores those that the operator does not have.
+      if (std::ranges::find(signature->attributes, attribute.name, &AttributeSignature::name) !=
+          signature->attributes.end())
+        op->attributes.push_back(attribute);
+    }
+    give(out, "ort_op", op.release());
+  });
+}
+
+OrtStatus* InvokeOp(const OrtKernelContext* context, const OrtOp* op, const OrtValue* const* inputs,
+                    int input_count, OrtValue* const* outputs, int output_count) {
+  return guarded([&] {
+    required(context, "context");
+    const size_t input_values = static_cast<size_t>(std::max(input_count, 0));
+    const size_t output_values = static_cast<size_t>(std::max(output_count, 0));
+    call(required(op, "ort_op"), items(inputs, input_values, "input_values"), input_values,
+         items(outputs, output_values, "output_values"), output_values);
+  });
+}
+
+void ReleaseOp(OrtOp* op) { delete op; }
+
+}  // namespace
+
+void add_invoked_operators(OrtApi& table) {
+  table.CreateOp = CreateOp;
+  table.InvokeOp = InvokeOp;
+  table.ReleaseOp = ReleaseOp;
+}
+
+}  // namespace sardonyx::ort_api

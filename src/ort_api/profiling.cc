@@ -1,0 +1,111 @@
+// Traces of runs, in files as ONNX Runtime writes them: a list of events of Chrome's tracing.
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "ort_api/handles.h"
+
+namespace sardonyx::ort_api {
+
+namespace {
+
+using nlohmann::json;
+
+json event_of(const char* category, const std::string& name, int thread, double begin_us,
+              double length_us, json about) {
+  return {{"cat", category}, {"pid", 0},  {"tid", thread}, {"dur", length_us},
+          {"ts", begin_us},  {"ph", "X"}, {"name", name},  {"args", std::move(about)}};
+}
+
+// "2026-11-30_15-04-05_123", of now.
+std::string time_stamp() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto part =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm parts{};
+#ifdef _WIN32
+  localtime_s(&parts, &seconds);
+#else
+  localtime_r(&seconds, &parts);
+#endif
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d_%H-%M-%S", &parts);
+  return fmt::format("{}_{:03}", text, part);
+}
+
+OrtStatus* SessionEndProfiling(OrtSession* session, OrtAllocator* allocator, char** out) {
+  return guarded([&] {
+    OrtSession& from = required(session, "session");
+    required(allocator, "allocator"), required(out, "out");
+    *out = given_text(allocator, end_profiling(from));
+  });
+}
+
+OrtStatus* SessionGetProfilingStartTimeNs(const OrtSession* session, uint64_t* out) {
+  return guarded([&] { required(out, "out") = required(session, "session").profile_begin_ns; });
+}
+
+}  // namespace
+
+void start_profiling(OrtSession& session, const OrtSessionOptions& options) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  session.profile_begin_ns =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  if (!options.profile_prefix) return;
+  session.profile = std::make_unique<Profile>();
+  session.profile_prefix = *options.profile_prefix;
+  session.is_profiled = true;
+}
+
+std::string end_profiling(OrtSession& session) {
+  const std::lock_guard lock(session.profile_mutex);
+  session.is_profiled = false;
+  const std::unique_ptr<Profile> profile = std::move(session.profile);
+  return profile == nullptr ? std::string()
+                            : write_trace(*profile, session.profile_prefix, session.made_us);
+}
+
+std::string write_trace(const Profile& profile, const std::string& prefix, int64_t made_us) {
+  const std::string path = fmt::format("{}_{}.json", prefix, time_stamp());
+  std::ofstream file{std::filesystem::path(native_path(path))};
+  const auto since = [made_us](int64_t ns) {
+    return static_cast<double>(ns) / 1e3 + static_cast<double>(made_us);
+  };
+  const auto lasting = [](int64_t begin, int64_t end) {
+    return static_cast<double>(end - begin) / 1e3;
+  };
+  file << "[\n"
+       << event_of("Session", "session_initialization", 0, 0, static_cast<double>(made_us),
+                   json::object())
+              .dump();
+  for (const Profile::Run& run : profile.runs())
+    file << ",\n"
+         << event_of("Session", "model_run", 0, since(run.begin), lasting(run.begin, run.end),
+                     json::object())
+                .dump();
+  for (const Profile::Event& event : profile.events()) {
+    const Profile::Step& step = profile.steps()[static_cast<size_t>(event.step)];
+    const json about = {{"op_name", step.operator_name},
+                        {"kernel", step.kernel},
+                        {"provider", "CPUExecutionProvider"}};
+    // Names may be any bytes.
+    file << ",\n"
+         << event_of("Node", step.node + "_kernel_time", event.thread, since(event.begin),
+                     lasting(event.begin, event.end), about)
+                .dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  file << "\n]\n";
+  file.close();
+  if (!file) refuse(ORT_FAIL, "the trace could not be written to {}", path);
+  return path;
+}
+
+void add_profiling(OrtApi& table) {
+  table.SessionEndProfiling = SessionEndProfiling;
+  table.SessionGetProfilingStartTimeNs = SessionGetProfilingStartTimeNs;
+}
+
+}  // namespace sardonyx::ort_api

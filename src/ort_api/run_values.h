@@ -1,0 +1,45 @@
+// What all ways to run a session share.
+#pragma once
+
+#include <exception>
+
+#include "ort_api/handles.h"
+
+namespace sardonyx::ort_api {
+
+// The place of an input or output in the session's order; refuses other names.
+size_t input_place(const OrtSession& session, const char* name);
+size_t output_place(const OrtSession& session, const char* name);
+
+// The value as the input at this place takes it.
+Value input_value(const OrtSession& session, size_t place, const OrtValue* given);
+
+// Whether a run can write into the value.
+bool is_memory(const Value& value);
+
+// Throws what a run threw, in ONNX Runtime's words where programs look for them.
+[[noreturn]] void rethrow_of_run(const std::exception_ptr& error);
+
+// Calls `run` with the options as the engine takes them. `options` may be null.
+template <class Run>
+void run_with(OrtSession& session, const OrtRunOptions* options, const Run& run) {
+  RunOptions engine;
+  std::optional<Profile> own_profile;
+  std::shared_lock lock(session.profile_mutex, std::defer_lock);
+  if (session.is_profiled) {
+    lock.lock();
+    engine.profile = session.profile.get();
+  }
+  if (options != nullptr) {
+    engine.cancel = &options->terminate;
+    if (options->profile_prefix) engine.profile = &own_profile.emplace();
+  }
+  try {
+    run(engine);
+  } catch (...) {
+    rethrow_of_run(std::current_exception());
+  }
+  if (own_profile) write_trace(*own_profile, *options->profile_prefix, 0);
+}
+
+}  // namespace sardonyx::ort_api

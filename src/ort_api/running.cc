@@ -1,0 +1,224 @@
+// Running sessions.
+#include <algorithm>
+
+#include "ort_api/handles.h"
+#include "ort_api/run_values.h"
+
+namespace sardonyx::ort_api {
+
+namespace {
+
+// A run's inputs and outputs in the session's order.
+struct RunValues {
+  std::vector<Value> inputs, outputs;
+  std::vector<size_t> asked;  // the outputs that the caller wants, as it names them
+};
+
+void take_inputs(const OrtSession& session, const OrtRunOptions* options, const char* const* names,
+                 const OrtValue* const* values, size_t count, std::vector<Value>& inputs) {
+  items(names, count, "input_names"), items(values, count, "inputs");
+  inputs.resize(session.session.inputs().size());
+  for (size_t i = 0; i < count; ++i) {
+    const size_t place = input_place(session, names[i]);
+    inputs[place] = input_value(session, place, values[i]);
+  }
+  if (options == nullptr) return;
+  for (const OrtLoraAdapter* adapter : options->adapters)
+    for (const NamedValue& one : adapter->parameters)
+      inputs[input_place(session, one.first.c_str())] = one.second;
+}
+
+RunValues taken(const OrtSession& session, const OrtRunOptions* options,
+                const char* const* input_names, const OrtValue* const* inputs, size_t input_count,
+                const char* const* output_names, size_t output_count, OrtValue** outputs) {
+  RunValues values;
+  take_inputs(session, options, input_names, inputs, input_count, values.inputs);
+  items(output_names, output_count, "output_names"), items(outputs, output_count, "outputs");
+  if (output_count == 0) refuse(ORT_INVALID_ARGUMENT, "at least one output should be asked for");
+  values.outputs.resize(session.session.outputs().size());
+  for (size_t i = 0; i < output_count; ++i) {
+    const size_t place = output_place(session, output_names[i]);
+    if (outputs[i] != nullptr && is_memory(outputs[i]->value))
+      values.outputs[place] = outputs[i]->value;
+    values.asked.push_back(place);
+  }
+  return values;
+}
+
+// Whether the caller brought a tensor for an output, which then must be of the output's type and
+// shape.
+bool is_given(const OrtValue* output) { return output != nullptr && output->value.is_tensor(); }
+
+void require_same_type(const Value& made, const Tensor& given) {
+  if (!made.is_tensor())
+    refuse(ORT_INVALID_ARGUMENT, "an output was given a tensor to be written to, and is a {}",
+           name_of(made.kind()));
+  const Tensor& tensor = made.tensor();
+  if (tensor.element_type() != given.element_type() || tensor.shape() != given.shape())
+    refuse(ORT_INVALID_ARGUMENT, "an output was given a tensor {}{} to be written to, and is {}{}",
+           name_of(given.element_type()), to_string(given.shape()), name_of(tensor.element_type()),
+           to_string(tensor.shape()));
+}
+
+// The result of a run, where it does not lie in the caller's memory already.
+void copy_into(const Tensor& from, const Tensor& to) {
+  if (from.data() != to.data() && from.byte_size() > 0)
+    std::memcpy(const_cast<void*>(to.data()), from.data(), from.byte_size());
+}
+
+// A copy where somebody else holds the elements: the session or an input.
+Tensor alone(Tensor tensor) {
+  if (tensor.owner().use_count() == 1) return tensor;
+  Tensor copy(tensor.element_type(), tensor.shape());
+  if (tensor.element_type() == ElementType::string) {
+    std::ranges::copy(tensor.elements<std::string>(), copy.mutable_elements<std::string>().begin());
+  } else {
+    copy_into(tensor, copy);
+  }
+  return copy;
+}
+
+// An output as it is the caller's, to be written to and to outlive what came in.
+Value owned(Value value) {
+  switch (value.kind()) {
+    case Value::Kind::tensor: {
+      Tensor tensor = value.tensor();
+      value = Value();
+      return alone(std::move(tensor));
+    }
+    case Value::Kind::sparse_tensor: {
+      SparseTensor sparse = value.sparse_tensor();
+      value = Value();
+      return SparseTensor{alone(std::move(sparse.values)), alone(std::move(sparse.indices)),
+                          std::move(sparse.shape)};
+    }
+    case Value::Kind::sequence: {
+      Sequence sequence = value.take_sequence();
+      for (Value& item : sequence.items) item = owned(std::move(item));
+      return sequence;
+    }
+    case Value::Kind::optional: {
+      Value held = value.optional().held == nullptr ? Value() : *value.optional().held;
+      value = Value();
+      return owned(std::move(held));
+    }
+    default: return value;
+  }
+}
+
+// Gives the caller what a run made: all, or nothing.
+void give_outputs(RunValues& values, OrtValue** outputs) {
+  std::vector<std::unique_ptr<OrtValue>> made;
+  for (size_t i = 0; i < values.asked.size(); ++i) {
+    Value output = values.outputs[values.asked[i]];
+    const auto next = values.asked.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    if (std::find(next, values.asked.end(), values.asked[i]) == values.asked.end())
+      values.outputs[values.asked[i]] = Value();
+    if (is_given(outputs[i])) require_same_type(output, outputs[i]->value.tensor());
+    made.emplace_back(
+        new_value(is_given(outputs[i]) ? std::move(output) : owned(std::move(output))));
+  }
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (outputs[i] == nullptr) {
+      outputs[i] = made[i].release();
+    } else if (is_memory(outputs[i]->value)) {
+      copy_into(made[i]->value.tensor(), outputs[i]->value.tensor());
+    } else {
+      *outputs[i] = std::move(*made[i]);
+    }
+  }
+}
+
+OrtStatus* Run(OrtSession* session, const OrtRunOptions* options, const char* const* input_names,
+               const OrtValue* const* inputs, size_t input_count, const char* const* output_names,
+               size_t output_count, OrtValue** outputs) {
+  return guarded([&] {
+    OrtSession& from = required(session, "session");
+    RunValues values =
+        taken(from, options, input_names, inputs, input_count, output_names, output_count, outputs);
+    run_with(from, options,
+             [&](const RunOptions& run) { from.session.run(values.inputs, values.outputs, run); });
+    give_outputs(values, outputs);
+  });
+}
+
+OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* options,
+                    const char* const* input_names, const OrtValue* const* inputs,
+                    size_t input_count, const char* const* output_names, size_t output_count,
+                    OrtValue** outputs, RunAsyncCallbackFn callback, void* user) {
+  return guarded([&] {
+    OrtSession& from = required(session, "session");
+    required(callback, "run_async_callback");
+    auto values = std::make_shared<RunValues>(taken(from, options, input_names, inputs, input_count,
+                                                    output_names, output_count, outputs));
+    std::vector<NamedValue> named;
+    for (size_t i = 0; i < values->inputs.size(); ++i)
+      if (values->inputs[i].kind() != Value::Kind::none)
+        named.emplace_back(from.session.inputs()[i].name, std::move(values->inputs[i]));
+    const auto done = [values, outputs, callback, user](std::vector<Value> made,
+                                                        std::exception_ptr error) {
+      OrtStatus* const status = guarded([&] {
+        if (error != nullptr) rethrow_of_run(error);
+        values->outputs = std::move(made);
+        give_outputs(*values, outputs);
+      });
+      const bool failed = status != nullptr;
+      callback(user, failed ? nullptr : outputs, failed ? 0 : values->asked.size(), status);
+    };
+    RunOptions run;
+    if (options != nullptr) run.cancel = &options->terminate;
+    from.session.run_async(std::move(named), done, run);
+  });
+}
+
+}  // namespace
+
+size_t input_place(const OrtSession& session, const char* name) {
+  const auto found = session.input_index.find(std::string_view(&required(name, "input_names")));
+  if (found != session.input_index.end()) return found->second;
+  std::string known;
+  for (const auto& one : session.inputs) known += (known.empty() ? "'" : ", '") + one.name + "'";
+  refuse(ORT_INVALID_ARGUMENT, "Invalid input name: {} (the model has {})", name, known);
+}
+
+size_t output_place(const OrtSession& session, const char* name) {
+  const auto found = session.output_index.find(std::string_view(&required(name, "output_names")));
+  if (found != session.output_index.end()) return found->second;
+  std::string known;
+  for (const auto& one : session.outputs) known += (known.empty() ? "'" : ", '") + one.name + "'";
+  refuse(ORT_INVALID_ARGUMENT, "Invalid output name:{} (the model has {})", name, known);
+}
+
+Value input_value(const OrtSession& session, size_t place, const OrtValue* given) {
+  const ValueDescription& input = session.session.inputs()[place];
+  if (given == nullptr)
+    refuse(ORT_INVALID_ARGUMENT, "NULL input supplied for input {}", input.name);
+  const Value& value = run_value(*given);
+  if (input.kind != Value::Kind::optional || value.kind() == Value::Kind::optional) return value;
+  Optional optional;
+  if (value.kind() != Value::Kind::none) optional.held = std::make_unique<Value>(value);
+  return optional;
+}
+
+bool is_memory(const Value& value) {
+  return value.is_tensor() && value.tensor().element_type() != ElementType::string;
+}
+
+void rethrow_of_run(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& found) {
+    if (found.code() == ErrorCode::cancelled)
+      refuse(ORT_FAIL, "Exiting due to terminate flag being set to true. {}", found.what());
+    if (found.code() == ErrorCode::run_failed)
+      refuse(ORT_RUNTIME_EXCEPTION, "Non-zero status code returned while running {}", found.what());
+    throw;
+  }
+}
+
+void add_running(OrtApi& table) {
+  table.Run = Run;
+  table.RunAsync = RunAsync;
+}
+
+}  // namespace sardonyx::ort_api
