@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view binary_endings[] = {".onnx", ".pb"};
+constexpr std::string_view read_only_ending = ".ort";
 
 }  // namespace
 
@@ -58,6 +59,8 @@ std::string ending_problem(const std::string& path, const std::string& source) {
   std::error_code ignored;
   const fs::path file = os::path(path);
   if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) return {};
+  if (ending == read_only_ending)
+    return "'.ort' is ONNX Runtime's own format, which is only read; write .onnx";
   if (!source.empty() && fs::equivalent(file, os::path(source), ignored)) return {};
   return fmt::format(
       "'{}' says no form that a model can be written in; known are .onnx (.pb), .onnxtxt, .json, "

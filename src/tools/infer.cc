@@ -30,6 +30,7 @@
 #include "tools/saving.h"
 #include "wire/append.h"
 #include "wire/footprint.h"
+#include "wire/ort_model.h"
 #include "wire/streaming_reader.h"
 #include "wire/write.h"
 
@@ -303,6 +304,9 @@ Inference add_inferred(const std::string& path, const InferOptions& options) {
   if (form_of(path) != ModelForm::binary)
     fail_at(path, ErrorCode::unsupported, "only a file in the binary form can be added to");
   const MappedFile file(path, MappedFile::Access::append);
+  if (wire::is_ort_model(file.bytes().text()))
+    fail_at(path, ErrorCode::unsupported,
+            "files in ONNX Runtime's own format are only read; write another file");
   const uint64_t size = file.bytes().size();
   const ir::Model model = read_model_file(file);
   const MemoryCharge copied(wire::memory_of(model));

@@ -6,12 +6,12 @@
 
 #include "base/fail.h"
 #include "base/os.h"
-#include "formats/flatbuffer.h"
+#include "wire/flat_buffer.h"
 
 namespace sardonyx::train {
 namespace {
 
-using Table = formats::FlatBuffer::Table;
+using Table = wire::FlatBuffer::Table;
 
 // Numbers of fields in ONNX Runtime's schema of checkpoints.
 namespace checkpoint {
@@ -33,7 +33,7 @@ constexpr int name = 0, dims = 2, type = 3, raw_data = 4, external_offset = 6;
 class Reading {
  public:
   Reading(const std::string& path, const Bytes& file, const std::function<Bytes()>& data)
-      : path_(path), buffer_(file, path), data_(data) {}
+      : path_(path), buffer_(file, [path] { return path; }), data_(data) {}
 
   OrtCheckpoint read() {
     const Table root = buffer_.root("ODTC");
@@ -60,8 +60,8 @@ class Reading {
 
  private:
   void read_group(const Table& from, OrtCheckpoint::Optimizer& into) {
-    into.steps = from.int64(group::steps);
-    into.learning_rate = from.float32(group::learning_rate);
+    into.steps = from.number<int64_t>(group::steps);
+    into.learning_rate = from.number<float>(group::learning_rate);
     for (const Table& one : from.tables(group::states)) {
       auto& averages = into.averages[one.text(state::parameter)];
       for (const Table& average : one.tables(state::averages)) {
@@ -83,8 +83,8 @@ class Reading {
   ir::TensorProto read_tensor(const Table& from) {
     ir::TensorProto made;
     made.name = from.text(tensor::name);
-    made.dims = from.int64s(tensor::dims);
-    made.data_type = from.int32(tensor::type);
+    made.dims = from.numbers<int64_t>(tensor::dims);
+    made.data_type = from.number<int32_t>(tensor::type);
     const ElementType type = made.element_type();
     const bool plain = type == ElementType::float32 || type == ElementType::float64 ||
                        type == ElementType::float16 || type == ElementType::bfloat16 ||
@@ -100,7 +100,7 @@ class Reading {
       if (size < 0 || __builtin_mul_overflow(needed, static_cast<uint64_t>(size), &needed))
         fail_at(place_of(made), ErrorCode::unreadable, "{} is no size", size);
     }
-    const int64_t offset = from.int64(tensor::external_offset, -1);
+    const int64_t offset = from.number<int64_t>(tensor::external_offset, -1);
     if (offset >= 0) {
       const auto start = static_cast<uint64_t>(offset);
       if (start > external_.size() || external_.size() - start < needed)
@@ -126,7 +126,7 @@ class Reading {
   }
 
   std::string path_;
-  formats::FlatBuffer buffer_;
+  wire::FlatBuffer buffer_;
   const std::function<Bytes()>& data_;
   Bytes external_;
   uint64_t external_taken_ = 0;

@@ -88,6 +88,7 @@ int64_t memory_of(const ir::Node& node) {
   return bytes;
 }
 
+int64_t memory_of(const ir::ValueInfo& info) { return Footprint::of(info); }
 int64_t memory_of(const ir::Graph& graph) { return Footprint::of(graph); }
 int64_t memory_of(const ir::Model& model) { return Footprint::of(model); }
 

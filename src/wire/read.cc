@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/os.h"
+#include "wire/ort_model.h"
 #include "wire/proto_reader.h"
 
 namespace sardonyx::wire {
@@ -30,8 +31,7 @@ constexpr std::array signatures = {
     Signature{0, "\x93NUMPY", "a NumPy array"},
     Signature{0, "GGUF", "a GGUF model, weights for llama.cpp without a graph"},
     Signature{4, "TFL3", "a TensorFlow Lite model; tf2onnx converts it"},
-    Signature{4, "ORTM",
-              "a model in ONNX Runtime's own format; convert the .onnx file it was made from"},
+    Signature{4, "ORTM", "a model in ONNX Runtime's own format that is cut off or damaged"},
     Signature{0, "\x80\x02",
               "a Python pickle (a PyTorch checkpoint); export the model with torch.onnx.export"},
     Signature{0, "\x80\x04",
@@ -137,6 +137,7 @@ ir::Model read_model_bytes(const Bytes& bytes, int descriptor = -1) {
   try {
     model = read_message<ir::Model>(bytes, "ModelProto", descriptor);
   } catch (const Error&) {
+    if (is_ort_model(bytes.text())) return read_ort_model(bytes);
     refuse_other_kinds(bytes.text());
     throw;
   }

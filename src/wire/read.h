@@ -16,7 +16,8 @@
 
 namespace sardonyx::wire {
 
-// Maps the file and reads a ModelProto. Sets model.path, and model.folder to the folder part of
+// Maps the file and reads a ModelProto, or a model in ONNX Runtime's own format (.ort), which is
+// recognised by its content. Sets model.path, and model.folder to the folder part of
 // the path as given ("." without one). What is plainly no model (text, an archive, a pointer of
 // git-lfs …) is refused with a message that says what it seems to be.
 ir::Model read_model(const std::string& path);
