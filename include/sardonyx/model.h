@@ -39,7 +39,8 @@ struct Warning {
 };
 
 // The forms of a model file: the standard's binary form (protobuf) and textual syntax
-// (docs/text_syntax.md), and protobuf's two readable forms, JSON and text format.
+// (docs/text_syntax.md), and protobuf's two readable forms, JSON and text format. What is read as
+// binary may also be in ONNX Runtime's own format (.ort), which is recognised by its content.
 enum class ModelForm { binary, text, json, textproto };
 
 // By the end of the name: .onnxtxt, .json, .textproto (.pbtxt, .prototxt); binary for any other.
