@@ -67,7 +67,7 @@ class Test:
     def install(self) -> None:
         """Each component has what is its own, and all together are the whole."""
         files = {}
-        for component in ("runtime", "development", "program", None):
+        for component in ("runtime", "development", "program", "onnxruntime", None):
             folder = self.work / (component or "first")
             chosen = ["--component", component] if component else []
             step(self.options.cmake, "--install", self.options.build, "--prefix", folder, *chosen)
@@ -75,7 +75,7 @@ class Test:
         licences = {name for name in files["runtime"] if name.startswith("share/doc/")}
         require({"LICENSE", "README.md", "fmt.txt", "cli11.txt"} <= {pathlib.Path(name).name for name in licences},
                 f"licences are missing: {sorted(licences)}")
-        own = {name: files[name] - licences for name in ("runtime", "development", "program")}
+        own = {name: files[name] - licences for name in ("runtime", "development", "program", "onnxruntime")}
         for name, found in own.items():
             require(licences <= files[name], f"component {name} has no licences")
             for other, others in own.items():
@@ -87,6 +87,8 @@ class Test:
         require({"libsardonyx.so", "libsardonyx.a", "sardonyx.h", "sardonyx.pc", "sardonyx-static.pc",
                  "sardonyx-config.cmake"} <= names["development"], f"development: {names['development']}")
         require("bin/sardonyx" in own["program"], f"program: {own['program']}")
+        require({"libonnxruntime.so", "libonnxruntime.so.1"} <= names["onnxruntime"] and len(names["onnxruntime"]) == 4,
+                f"onnxruntime: {names['onnxruntime']}")
         headers = {path.name for path in (ROOT / "include" / "sardonyx").iterdir()}
         require(headers == {pathlib.Path(name).name for name in files[None] if name.startswith("include/")},
                 "the installed headers are not those of the sources")
@@ -113,11 +115,13 @@ class Test:
     def cmake_users(self) -> None:
         source = HERE
         run_c = f"-DRUN_C={RUN_C}"
-        self.configure(source, "both", "-DKINDS=static;shared", run_c)
+        self.configure(source, "both", "-DKINDS=static;shared;onnxruntime", run_c)
         self.build("both")
         for name in ("static_cxx", "static_c", "shared_cxx", "shared_c", "default_cxx", "default_c"):
             step(self.work / "both" / name, MODEL)
             self.links(self.work / "both" / name, not name.startswith("shared_"))
+        said = step(self.work / "both" / "table")
+        require("+sardonyx." in said, f"the program found another table: {said}")
         self.configure(source, "shared", "-DBUILD_SHARED_LIBS=ON", run_c)
         self.build("shared", "--target", "default_c")
         self.links(self.work / "shared" / "default_c", False)
