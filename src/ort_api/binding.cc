@@ -16,8 +16,8 @@ namespace {
 
 OrtStatus* CreateIoBinding(OrtSession* session, OrtIoBinding** out) {
   return guarded([&] {
-    give(out, "out",
-         new OrtIoBinding{session, Binding(required(session, "session").session), {}, {}});
+    require_finished(required(session, "session"));
+    give(out, "out", new OrtIoBinding{session, Binding(session->session), {}, {}});
   });
 }
 void ReleaseIoBinding(OrtIoBinding* binding) { delete binding; }

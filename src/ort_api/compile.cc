@@ -73,7 +73,8 @@ OrtStatus* ModelCompilationOptions_SetInputModelFromBuffer(CompileOptions* optio
 }
 
 OrtStatus* ModelCompilationOptions_SetInputModel(CompileOptions*, const OrtModel*) {
-  return new_status(ORT_NOT_IMPLEMENTED, "Sardonyx has no models of the model editor's");
+  return new_status(ORT_NOT_IMPLEMENTED,
+                    "models of the model editor are for sessions, and can't be compiled");
 }
 
 OrtStatus* ModelCompilationOptions_SetOutputModelPath(CompileOptions* options,

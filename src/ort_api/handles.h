@@ -2,8 +2,9 @@
 // files of this folder share. Each of them ends with a function that puts its functions into the
 // table; what no file has stays a function that says that it is not there (table.cc).
 //
-// All is built on the public headers of Sardonyx. Callers that break the rules (null where a
-// pointer must be, kinds that don't fit) get a status with ORT_INVALID_ARGUMENT.
+// All is built on the public headers of Sardonyx, but for the model editor's sessions. Callers that
+// break the rules (null where a pointer must be, kinds that don't fit) get a status with
+// ORT_INVALID_ARGUMENT.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -274,6 +276,9 @@ OrtModelMetadata metadata_of(const Model& model);
 struct Assignment;
 std::shared_ptr<const Assignment> assignment_of(const Model& model);
 
+// A model that nodes are added to before its session can run (model_editor_sessions.cc).
+struct EditedModel;
+
 struct OrtSession {
   struct Place {  // an input or output
     std::string name;
@@ -296,10 +301,28 @@ struct OrtSession {
   std::string profile_prefix;
   int64_t made_us = 0;
   uint64_t profile_begin_ns = 0;
+  std::shared_ptr<EditedModel> edited;  // null: the session can run
 
   OrtSession(Model model_, Session session_)
       : model(std::move(model_)), session(std::move(session_)) {}
+  // Takes all that another one has but for `edited`. No run may be on its way.
+  void become(OrtSession&& made);
 };
+
+// What a session is made of: a file, or memory.
+struct ModelSource {
+  std::string path = {};
+  const void* data = nullptr;
+  size_t bytes = 0;
+  std::shared_ptr<const void> owner = nullptr;  // of the memory; null: the model copies it
+  // What is made of the model whenever it was read; it must not keep a reference to it.
+  std::function<Model(const Model& read)> edit = nullptr;
+};
+
+// A session that can run. Refuses models as CreateSession does. `options` may be null.
+std::unique_ptr<OrtSession> made_session(const OrtEnv* env, const ModelSource& source,
+                                         const OrtSessionOptions* options,
+                                         OrtPrepackedWeightsContainer* container = nullptr);
 
 void start_profiling(OrtSession& session, const OrtSessionOptions& options);
 // Writes the session's profile and returns the file's path; "" where it has none.
@@ -327,6 +350,7 @@ void add_invoked_operators(OrtApi& table);
 void add_kernels(OrtApi& table);
 void add_memory(OrtApi& table);
 void add_metadata(OrtApi& table);
+void add_model_editor(OrtApi& table);
 void add_pairs(OrtApi& table);
 void add_profiling(OrtApi& table);
 void add_providers(OrtApi& table);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ort_api/kernels.h"
+#include "ort_api/message_bytes.h"
 #include "sardonyx/signatures.h"
 
 namespace sardonyx::ort_api {
@@ -20,71 +20,7 @@ struct OrtOp {
 
 namespace {
 
-// --- A model's bytes ------------------------------------------------------------------------
-
-// A message of protobuf's wire format; fields are numbered as in onnx.proto.
-class MessageBytes {
- public:
-  MessageBytes& number(int field, int64_t value) {
-    put(static_cast<uint64_t>(field) << 3);
-    put(static_cast<uint64_t>(value));
-    return *this;
-  }
-  MessageBytes& real(int field, float value) {
-    put(static_cast<uint64_t>(field) << 3 | 5);
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  MessageBytes& text(int field, std::string_view value) {
-    put(static_cast<uint64_t>(field) << 3 | 2);
-    put(value.size());
-    bytes_ += value;
-    return *this;
-  }
-  MessageBytes& message(int field, const MessageBytes& value) { return text(field, value.bytes_); }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void put(uint64_t value) {
-    for (; value >= 128; value >>= 7) bytes_ += static_cast<char>(value | 128);
-    bytes_ += static_cast<char>(value);
-  }
-  std::string bytes_;
-};
-
-// AttributeProto; its type numbers are AttributeType's.
-MessageBytes attribute_bytes(const OrtOpAttr& attribute) {
-  MessageBytes made;
-  made.text(1, attribute.name);
-  const auto type = [&](AttributeType number) { made.number(20, static_cast<int64_t>(number)); };
-  if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
-    made.number(3, *i), type(AttributeType::int_);
-  } else if (const auto* f = std::get_if<float>(&attribute.value)) {
-    made.real(2, *f), type(AttributeType::float_);
-  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
-    made.text(4, *s), type(AttributeType::string);
-  } else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) {
-    for (const int64_t one : *ints) made.number(8, one);
-    type(AttributeType::ints);
-  } else if (const auto* floats = std::get_if<std::vector<float>>(&attribute.value)) {
-    for (const float one : *floats) made.real(7, one);
-    type(AttributeType::floats);
-  } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
-    for (const std::string& one : *texts) made.text(9, one);
-    type(AttributeType::strings);
-  } else if (const auto* tensor = std::get_if<Tensor>(&attribute.value)) {
-    MessageBytes value;
-    for (const int64_t size : tensor->shape()) value.number(1, size);
-    value.number(2, static_cast<int64_t>(tensor->element_type()));
-    if (tensor->element_type() == ElementType::string) {
-      for (const std::string& one : tensor->elements<std::string>()) value.text(6, one);
-    } else {
-      value.text(9, {static_cast<const char*>(tensor->data()), tensor->byte_size()});
-    }
-    made.message(5, value), type(AttributeType::tensor);
-  }
-  return made;
-}
+// --- Calls ----------------------------------------------------------------------------------
 
 std::string model_of(const OrtOp& op, const OrtOp::Key& key) {
   MessageBytes node, graph;
@@ -110,8 +46,6 @@ std::string model_of(const OrtOp& op, const OrtOp::Key& key) {
       .message(8, MessageBytes().text(1, op.domain).number(2, op.version))
       .bytes();
 }
-
-// --- Calls ----------------------------------------------------------------------------------
 
 std::shared_ptr<const Session> session_of(const OrtOp& op, const OrtOp::Key& key) {
   const std::lock_guard lock(op.mutex);
@@ -214,6 +148,39 @@ OrtStatus* InvokeOp(const OrtKernelContext* context, const OrtOp* op, const OrtV
 void ReleaseOp(OrtOp* op) { delete op; }
 
 }  // namespace
+
+MessageBytes attribute_bytes(const OrtOpAttr& attribute) {
+  MessageBytes made;
+  made.text(1, attribute.name);
+  const auto type = [&](AttributeType number) { made.number(20, static_cast<int64_t>(number)); };
+  if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
+    made.number(3, *i), type(AttributeType::int_);
+  } else if (const auto* f = std::get_if<float>(&attribute.value)) {
+    made.real(2, *f), type(AttributeType::float_);
+  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+    made.text(4, *s), type(AttributeType::string);
+  } else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+    for (const int64_t one : *ints) made.number(8, one);
+    type(AttributeType::ints);
+  } else if (const auto* floats = std::get_if<std::vector<float>>(&attribute.value)) {
+    for (const float one : *floats) made.real(7, one);
+    type(AttributeType::floats);
+  } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    for (const std::string& one : *texts) made.text(9, one);
+    type(AttributeType::strings);
+  } else if (const auto* tensor = std::get_if<Tensor>(&attribute.value)) {
+    MessageBytes value;
+    for (const int64_t size : tensor->shape()) value.number(1, size);
+    value.number(2, static_cast<int64_t>(tensor->element_type()));
+    if (tensor->element_type() == ElementType::string) {
+      for (const std::string& one : tensor->elements<std::string>()) value.text(6, one);
+    } else {
+      value.text(9, {static_cast<const char*>(tensor->data()), tensor->byte_size()});
+    }
+    made.message(5, value), type(AttributeType::tensor);
+  }
+  return made;
+}
 
 void add_invoked_operators(OrtApi& table) {
   table.CreateOp = CreateOp;

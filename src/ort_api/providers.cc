@@ -124,7 +124,6 @@ void add_providers(OrtApi& table) {
   // Null says to callers that these are not there; the table for compiling they take for granted.
   table.GetCompileApi = served_compile_table;
   table.GetTrainingApi = [](uint32_t) -> const OrtTrainingApi* { return nullptr; };
-  table.GetModelEditorApi = []() -> const OrtModelEditorApi* { return nullptr; };
   table.GetEpApi = []() -> const OrtEpApi* { return nullptr; };
   table.GetInteropApi = []() -> const OrtInteropApi* { return nullptr; };
   table.GetExperimentalFunction = [](const char*) -> OrtExperimentalFnPtr { return nullptr; };

@@ -7,6 +7,9 @@
 
 namespace sardonyx::ort_api {
 
+// Refuses a session of the model editor that is not finished.
+void require_finished(const OrtSession& session);
+
 // The place of an input or output in the session's order; refuses other names.
 size_t input_place(const OrtSession& session, const char* name);
 size_t output_place(const OrtSession& session, const char* name);

@@ -31,6 +31,7 @@ void take_inputs(const OrtSession& session, const OrtRunOptions* options, const 
 RunValues taken(const OrtSession& session, const OrtRunOptions* options,
                 const char* const* input_names, const OrtValue* const* inputs, size_t input_count,
                 const char* const* output_names, size_t output_count, OrtValue** outputs) {
+  require_finished(session);
   RunValues values;
   take_inputs(session, options, input_names, inputs, input_count, values.inputs);
   items(output_names, output_count, "output_names"), items(outputs, output_count, "outputs");

@@ -25,13 +25,6 @@ struct OrtPrepackedWeightsContainer {
 
 namespace {
 
-// What a session is made of: a file, or memory.
-struct Source {
-  std::string path;
-  const void* data = nullptr;
-  size_t bytes = 0;
-};
-
 std::filesystem::path file_path(const std::string& path) {
   return std::filesystem::path(native_path(path));
 }
@@ -150,7 +143,7 @@ std::string folder_behind_link(const std::string& path) {
   return {folder.begin(), folder.end()};
 }
 
-LoadOptions load_options(const Source& source, const OrtSessionOptions& options,
+LoadOptions load_options(const ModelSource& source, const OrtSessionOptions& options,
                          const OrtLogger& logger) {
   LoadOptions load;
   load.warn = [logger](const Warning& warning) {
@@ -162,17 +155,22 @@ LoadOptions load_options(const Source& source, const OrtSessionOptions& options,
   return load;
 }
 
-Model read_model(const Source& source, const OrtSessionOptions& options, const LoadOptions& load,
-                 std::shared_ptr<const std::string> bytes = nullptr) {
+Model unedited_model(const ModelSource& source, const OrtSessionOptions& options,
+                     const LoadOptions& load) {
   if (!source.path.empty()) return Model(source.path, load);
   const std::string folder(options.entry("session.model_external_initializers_file_folder_path"));
-  if (bytes != nullptr) return Model(bytes->data(), bytes->size(), folder, bytes, load);
-  return Model(source.data, source.bytes, folder, nullptr, load);
+  return Model(source.data, source.bytes, folder, source.owner, load);
+}
+
+Model read_model(const ModelSource& source, const OrtSessionOptions& options,
+                 const LoadOptions& load) {
+  Model model = unedited_model(source, options, load);
+  return source.edit ? source.edit(model) : model;
 }
 
 // As read_model(), but the container's model where it has that of the source.
-Model shared_model(const Source& source, const OrtSessionOptions& options, const LoadOptions& load,
-                   OrtPrepackedWeightsContainer& container) {
+Model shared_model(const ModelSource& source, const OrtSessionOptions& options,
+                   const LoadOptions& load, OrtPrepackedWeightsContainer& container) {
   std::filesystem::file_time_type time;
   uintmax_t size = source.bytes;
   if (!source.path.empty()) {
@@ -191,7 +189,9 @@ Model shared_model(const Source& source, const OrtSessionOptions& options, const
   if (source.path.empty())
     bytes =
         std::make_shared<const std::string>(static_cast<const char*>(source.data), source.bytes);
-  const Model model = read_model(source, options, load, bytes);
+  ModelSource kept = source;
+  if (bytes != nullptr) kept.data = bytes->data(), kept.owner = bytes;
+  const Model model = read_model(kept, options, load);
   container.entries.push_back({source.path, time, size, bytes, model});
   return model;
 }
@@ -272,16 +272,18 @@ void require_not_cancelled(const OrtSessionOptions& options) {
     refuse(ORT_MODEL_LOAD_CANCELED, "the session was not made: its options say to cancel that");
 }
 
-std::unique_ptr<OrtSession> made_session(OrtEnv& env, const Source& source,
-                                         const OrtSessionOptions& options,
-                                         OrtPrepackedWeightsContainer* container, bool& was_read) {
+std::unique_ptr<OrtSession> prepared_session(OrtEnv& env, const ModelSource& source,
+                                             const OrtSessionOptions& options,
+                                             OrtPrepackedWeightsContainer* container,
+                                             bool& was_read) {
   const auto begin = std::chrono::steady_clock::now();
   require_not_cancelled(options);
   const OrtLogger logger = logger_of(env, options);
   LoadOptions load = load_options(source, options, logger);
   // Models that options decide of are nobody else's.
   const bool can_share =
-      container != nullptr && options.domains.empty() && options.sardonyx_libraries.empty() &&
+      container != nullptr && !source.edit && options.domains.empty() &&
+      options.sardonyx_libraries.empty() &&
       options.entry("session.model_external_initializers_file_folder_path").empty() &&
       load.load_external_data;
   Model model = can_share ? shared_model(source, options, load, *container)
@@ -319,28 +321,12 @@ std::unique_ptr<OrtSession> made_session(OrtEnv& env, const Source& source,
   return made;
 }
 
-OrtStatus* new_session(const OrtEnv* env, const Source& source, const OrtSessionOptions* options,
-                       OrtPrepackedWeightsContainer* container, OrtSession** out) {
-  bool was_read = false;
+OrtStatus* new_session(const OrtEnv* env, const ModelSource& source,
+                       const OrtSessionOptions* options, OrtPrepackedWeightsContainer* container,
+                       OrtSession** out) {
   return guarded([&] {
-    // Environments are shared by sessions that are made; what they change is guarded by its mutex.
-    OrtEnv& from = const_cast<OrtEnv&>(required(env, "env"));
-    required(out, "out");
-    const OrtSessionOptions defaults;
-    try {
-      *out =
-          made_session(from, source, options == nullptr ? defaults : *options, container, was_read)
-              .release();
-    } catch (const Error& error) {
-      const std::string name = source.path.empty() ? std::string("memory") : source.path;
-      OrtErrorCode code = code_of(error.code());
-      std::error_code ignored;
-      if (error.code() == ErrorCode::unreadable &&
-          (source.path.empty() || std::filesystem::exists(file_path(source.path), ignored)))
-        code = ORT_INVALID_PROTOBUF;
-      if (error.code() == ErrorCode::invalid_model && !was_read) code = ORT_INVALID_PROTOBUF;
-      refuse(code, "Load model from {} failed: {}", name, error.what());
-    }
+    required(env, "env"), required(out, "out");
+    *out = made_session(env, source, options, container).release();
   });
 }
 
@@ -348,7 +334,7 @@ OrtStatus* CreateSessionWithPrepackedWeightsContainer(const OrtEnv* env, const P
                                                       const OrtSessionOptions* options,
                                                       OrtPrepackedWeightsContainer* container,
                                                       OrtSession** out) {
-  Source source;
+  ModelSource source;
   OrtStatus* const status = guarded([&] {
     source.path = path_of(path, "model_path");
     if (source.path.empty()) refuse(ORT_NO_SUCHFILE, "the path of the model is empty");
@@ -360,7 +346,7 @@ OrtStatus* CreateSessionFromArrayWithPrepackedWeightsContainer(
     OrtPrepackedWeightsContainer* container, OrtSession** out) {
   if (data == nullptr || bytes == 0)
     return new_status(ORT_INVALID_ARGUMENT, "the model's bytes are none");
-  return new_session(env, {{}, data, bytes}, options, container, out);
+  return new_session(env, {.data = data, .bytes = bytes}, options, container, out);
 }
 OrtStatus* CreateSession(const OrtEnv* env, const PathChar* path, const OrtSessionOptions* options,
                          OrtSession** out) {
@@ -465,6 +451,45 @@ OrtStatus* SessionGetMemoryInfoForOutputs(const OrtSession* session, const OrtMe
 }
 
 }  // namespace
+
+std::unique_ptr<OrtSession> made_session(const OrtEnv* env, const ModelSource& source,
+                                         const OrtSessionOptions* options,
+                                         OrtPrepackedWeightsContainer* container) {
+  // Environments are shared by sessions that are made; what they change is guarded by its mutex.
+  OrtEnv& from = const_cast<OrtEnv&>(required(env, "env"));
+  const OrtSessionOptions defaults;
+  bool was_read = false;
+  try {
+    return prepared_session(from, source, options == nullptr ? defaults : *options, container,
+                            was_read);
+  } catch (const Error& error) {
+    const std::string name = source.path.empty() ? std::string("memory") : source.path;
+    OrtErrorCode code = code_of(error.code());
+    std::error_code ignored;
+    if (error.code() == ErrorCode::unreadable &&
+        (source.path.empty() || std::filesystem::exists(file_path(source.path), ignored)))
+      code = ORT_INVALID_PROTOBUF;
+    if (error.code() == ErrorCode::invalid_model && !was_read) code = ORT_INVALID_PROTOBUF;
+    refuse(code, "Load model from {} failed: {}", name, error.what());
+  }
+}
+
+void OrtSession::become(OrtSession&& made) {
+  model = std::move(made.model);
+  session = std::move(made.session);
+  logger = std::move(made.logger);
+  // The indices' names are in the lists' items, which stay where they are.
+  inputs = std::move(made.inputs), defaults = std::move(made.defaults);
+  outputs = std::move(made.outputs);
+  input_index = std::move(made.input_index), output_index = std::move(made.output_index);
+  kept = std::move(made.kept);
+  libraries = std::move(made.libraries);  // behind all whose code is in them
+  config = std::move(made.config);
+  assignment = std::move(made.assignment);
+  profile = std::move(made.profile), profile_prefix = std::move(made.profile_prefix);
+  is_profiled = made.is_profiled.load();
+  made_us = made.made_us, profile_begin_ns = made.profile_begin_ns;
+}
 
 void add_session(OrtApi& table) {
   table.CreateSession = CreateSession;

@@ -30,6 +30,7 @@ OrtApi made_table() {
   add_kernels(table);
   add_memory(table);
   add_metadata(table);
+  add_model_editor(table);
   add_pairs(table);
   add_profiling(table);
   add_providers(table);

@@ -325,7 +325,6 @@ TEST(Providers, TablesThatAreNotThereAreNull) {
   EXPECT_EQ(api().GetTrainingApi(1), nullptr);
   EXPECT_EQ(api().GetExperimentalFunction("nothing"), nullptr);
   if (!is_sardonyx()) return;
-  EXPECT_EQ(api().GetModelEditorApi(), nullptr);
   EXPECT_EQ(api().GetEpApi(), nullptr);
   EXPECT_EQ(api().GetInteropApi(), nullptr);
 }
