@@ -23,7 +23,7 @@ from concurrent import futures
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = ("cpp", "conformance", "python", "sanitize")
 SANITIZE_WITHIN = 50 * 60  # seconds from the begin of continuous integration, which has ninety minutes
-SANITIZED = ("base", "kernels", "ir", "wire", "schema", "check", "infer", "ops", "lower", "passes", "session")
+SANITIZED = ("base", "kernels", "ir", "wire", "schema", "check", "infer", "ops", "lower", "passes", "session", "ort_api")
 # Of tests/python/package, those that stay inside the process.
 SANITIZED_BINDINGS = ("session", "tools", "operators", "packed", "training", "onnxruntime_interface")
 
