@@ -99,10 +99,13 @@ class Handles {
     if (choices_.one_in(4) && !allocators_.held.empty()) return any(allocators_);
     return choices_.below(3) == 0 ? callers_memory() : default_memory();
   }
+  // No truth values: memory that is drawn has others than 0 and 1 in it, which callers must not
+  // have.
   ONNXTensorElementDataType element() {
-    constexpr int common[] = {1, 1, 1, 7, 8, 9, 11, 6};
-    return static_cast<ONNXTensorElementDataType>(
-        choices_.one_in(3) ? static_cast<int>(choices_.below(30)) - 1 : common[choices_.below(8)]);
+    constexpr int common[] = {1, 1, 1, 7, 8, 2, 11, 6}, truth = 9, byte = 2;
+    const int type =
+        choices_.one_in(3) ? static_cast<int>(choices_.below(30)) - 1 : common[choices_.below(8)];
+    return static_cast<ONNXTensorElementDataType>(type == truth ? byte : type);
   }
   std::vector<int64_t> shape() {
     std::vector<int64_t> dims(choices_.below(4));

@@ -322,9 +322,17 @@ OrtValue* Handles::made_for(const OrtTypeInfo* info) {
       if (made != nullptr) fill_sparse(made, false, {static_cast<int64_t>(choices_.below(4))});
       return made;
     }
-    if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
+    constexpr int truth = 9;
+    if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING || static_cast<int>(type) == truth) {
       keep(table().CreateTensorAsOrtValue(default_memory(), dims.data(), rank, type, &made), made,
            values_);
+      void* data = nullptr;
+      size_t count = 0;
+      if (made != nullptr && type != ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
+        must(table().GetTensorMutableData(made, &data));
+        must(table().GetTensorSizeInBytes(made, &count));
+        if (count > 0) std::memset(data, choices_.one_in(2), count);
+      }
     } else {
       const size_t begin = 4 * choices_.below(8);
       keep(table().CreateTensorWithDataAsOrtValue(cpu_memory_info(), memory_ + begin,
