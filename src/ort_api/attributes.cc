@@ -2,6 +2,7 @@
 // call.
 #include <algorithm>
 
+#include "ir/tensor.h"
 #include "ort_api/kernels.h"
 
 namespace sardonyx::ort_api {
@@ -155,6 +156,28 @@ Tensor copy_of_tensor(const CustomTensor& tensor) {
     std::memcpy(copy.mutable_data(), tensor.data, copy.byte_size());
   }
   return copy;
+}
+
+ir::Attribute to_proto(const OrtOpAttr& attribute) {
+  ir::Attribute made;
+  made.name = attribute.name;
+  if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
+    made.i = *i, made.kind = ir::AttributeKind::int_;
+  } else if (const auto* f = std::get_if<float>(&attribute.value)) {
+    made.f = *f, made.kind = ir::AttributeKind::float_;
+  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+    made.s = *s, made.kind = ir::AttributeKind::string;
+  } else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+    made.ints = *ints, made.kind = ir::AttributeKind::ints;
+  } else if (const auto* floats = std::get_if<std::vector<float>>(&attribute.value)) {
+    made.floats = *floats, made.kind = ir::AttributeKind::floats;
+  } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    made.strings = *texts, made.kind = ir::AttributeKind::strings;
+  } else if (const auto* tensor = std::get_if<Tensor>(&attribute.value)) {
+    made.t = std::make_shared<ir::TensorProto>(ir::to_proto(*tensor));
+    made.kind = ir::AttributeKind::tensor;
+  }
+  return made;
 }
 
 void add_attributes(OrtApi& table) {

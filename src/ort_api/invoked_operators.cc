@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ort_api/message_bytes.h"
+#include "ort_api/kernels.h"
 #include "sardonyx/signatures.h"
+#include "wire/write.h"
 
 namespace sardonyx::ort_api {
 
@@ -23,28 +24,29 @@ namespace {
 // --- Calls ----------------------------------------------------------------------------------
 
 std::string model_of(const OrtOp& op, const OrtOp::Key& key) {
-  MessageBytes node, graph;
+  ir::Model model;
+  model.ir_version = standard_releases().back().ir_version;
+  ir::OperatorSetId& import = model.opset_imports.emplace_back();
+  import.domain = op.domain, import.version = op.version;
+  ir::Graph& graph = model.graph.emplace();
+  graph.name = op.type;
+  ir::Node& node = graph.nodes.emplace_back();
+  node.name = "called", node.op_type = op.type, node.domain = op.domain;
   for (size_t i = 0; i < key.first.size(); ++i) {
     const bool is_there = key.first[i] != ElementType::undefined;
-    const std::string name = is_there ? fmt::format("x{}", i) : "";
-    node.text(1, name);
+    node.inputs.push_back(is_there ? fmt::format("x{}", i) : "");
     if (!is_there) continue;
-    const auto element = MessageBytes().number(1, static_cast<int64_t>(key.first[i]));
-    graph.message(11, MessageBytes().text(1, name).message(2, MessageBytes().message(1, element)));
+    ir::ValueInfo& input = graph.inputs.emplace_back();
+    input.name = node.inputs.back();
+    input.type.emplace().kind = ir::TypeProto::Kind::tensor;
+    input.type->elem_type = static_cast<int32_t>(key.first[i]);
   }
   for (size_t i = 0; i < key.second.size(); ++i) {
-    const std::string name = key.second[i] ? fmt::format("y{}", i) : "";
-    node.text(2, name);
-    if (!name.empty()) graph.message(12, MessageBytes().text(1, name));
+    node.outputs.push_back(key.second[i] ? fmt::format("y{}", i) : "");
+    if (key.second[i]) graph.outputs.emplace_back().name = node.outputs.back();
   }
-  node.text(3, "called").text(4, op.type).text(7, op.domain);
-  for (const OrtOpAttr& attribute : op.attributes) node.message(5, attribute_bytes(attribute));
-  graph.message(1, node).text(2, op.type);
-  return MessageBytes()
-      .number(1, standard_releases().back().ir_version)
-      .message(7, graph)
-      .message(8, MessageBytes().text(1, op.domain).number(2, op.version))
-      .bytes();
+  for (const OrtOpAttr& attribute : op.attributes) node.attributes.push_back(to_proto(attribute));
+  return wire::write_model(model);
 }
 
 std::shared_ptr<const Session> session_of(const OrtOp& op, const OrtOp::Key& key) {
@@ -148,39 +150,6 @@ OrtStatus* InvokeOp(const OrtKernelContext* context, const OrtOp* op, const OrtV
 void ReleaseOp(OrtOp* op) { delete op; }
 
 }  // namespace
-
-MessageBytes attribute_bytes(const OrtOpAttr& attribute) {
-  MessageBytes made;
-  made.text(1, attribute.name);
-  const auto type = [&](AttributeType number) { made.number(20, static_cast<int64_t>(number)); };
-  if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
-    made.number(3, *i), type(AttributeType::int_);
-  } else if (const auto* f = std::get_if<float>(&attribute.value)) {
-    made.real(2, *f), type(AttributeType::float_);
-  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
-    made.text(4, *s), type(AttributeType::string);
-  } else if (const auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) {
-    for (const int64_t one : *ints) made.number(8, one);
-    type(AttributeType::ints);
-  } else if (const auto* floats = std::get_if<std::vector<float>>(&attribute.value)) {
-    for (const float one : *floats) made.real(7, one);
-    type(AttributeType::floats);
-  } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
-    for (const std::string& one : *texts) made.text(9, one);
-    type(AttributeType::strings);
-  } else if (const auto* tensor = std::get_if<Tensor>(&attribute.value)) {
-    MessageBytes value;
-    for (const int64_t size : tensor->shape()) value.number(1, size);
-    value.number(2, static_cast<int64_t>(tensor->element_type()));
-    if (tensor->element_type() == ElementType::string) {
-      for (const std::string& one : tensor->elements<std::string>()) value.text(6, one);
-    } else {
-      value.text(9, {static_cast<const char*>(tensor->data()), tensor->byte_size()});
-    }
-    made.message(5, value), type(AttributeType::tensor);
-  }
-  return made;
-}
 
 void add_invoked_operators(OrtApi& table) {
   table.CreateOp = CreateOp;

@@ -51,8 +51,8 @@ OrtStatus* KernelContext_ParallelFor(const OrtKernelContext* context,
     if (total == 0) return;
     if (function == nullptr) refuse(ORT_INVALID_ARGUMENT, "'fn' is null");
     if (total > INT64_MAX / 2) refuse(ORT_INVALID_ARGUMENT, "{} calls are too many", total);
-    constexpr size_t most_pieces = 64;  // where the caller does not say how many
-    const size_t pieces = std::min(total, batches == 0 ? most_pieces : batches);
+    constexpr size_t max_pieces = 64;  // where the caller does not say how many
+    const size_t pieces = std::min(total, batches == 0 ? max_pieces : batches);
     run.parallel_for(static_cast<int64_t>(total),
                      static_cast<int64_t>((total + pieces - 1) / pieces),
                      [&](int64_t begin, int64_t end) {

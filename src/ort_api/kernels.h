@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/model.h"
 #include "ort_api/handles.h"
 
 namespace sardonyx::ort_api {
@@ -34,6 +35,9 @@ Attributes attributes_of(const CustomNode& node, const AttributeTypes& types);
 void fill_text(std::string_view text, char* out, size_t* size);
 
 Tensor copy_of_tensor(const CustomTensor& tensor);
+
+// The attribute as models have it.
+ir::Attribute to_proto(const OrtOpAttr& attribute);
 
 // --- Nodes when their kernels are made (kernel_info.cc) -------------------------------------
 

@@ -2,76 +2,79 @@
 #include <algorithm>
 
 #include "ort_api/built_model.h"
-#include "ort_api/message_bytes.h"
 #include "ort_api/run_values.h"
 #include "sardonyx/edit.h"
 #include "sardonyx/signatures.h"
 #include "session/model.h"
+#include "wire/write.h"
 
 namespace sardonyx::ort_api {
 
 namespace {
 
-// --- Models as bytes and tensors ------------------------------------------------------------
+// --- Models as messages and tensors ---------------------------------------------------------
 
-// TypeProto.
-MessageBytes type_bytes(const OrtTypeInfo& type) {
-  MessageBytes made, inner;
-  const auto element = [](ONNXTensorElementDataType number) {
-    return static_cast<int64_t>(element_type_of(number));
-  };
+ir::TypeProto to_proto(const OrtTypeInfo& type) {
+  using Kind = ir::TypeProto::Kind;
+  ir::TypeProto made;
+  made.denotation = type.denotation;
   switch (type.kind) {
     case ONNX_TYPE_TENSOR:
-    case ONNX_TYPE_SPARSETENSOR: {
-      inner.number(1, element(type.tensor.type));
-      MessageBytes shape;
+    case ONNX_TYPE_SPARSETENSOR:
+      made.kind = type.kind == ONNX_TYPE_TENSOR ? Kind::tensor : Kind::sparse_tensor;
+      made.elem_type = static_cast<int32_t>(element_type_of(type.tensor.type));
+      // Without dimensions anything may come, as there.
+      if (type.tensor.dims.empty()) break;
+      made.shape.emplace();
       for (size_t i = 0; i < type.tensor.dims.size(); ++i) {
+        ir::Dimension& dimension = made.shape->dims.emplace_back();
         const int64_t size = type.tensor.dims[i];
         const std::string& name = type.tensor.names[i];
-        MessageBytes dimension;
-        if (size >= 0) dimension.number(1, size);
-        if (size < 0 && !name.empty()) dimension.text(2, name);
-        shape.message(1, dimension);
+        if (size >= 0) dimension.value = size;
+        if (size < 0 && !name.empty()) dimension.param = name;
       }
-      // Without dimensions anything may come, as there.
-      if (!type.tensor.dims.empty()) inner.message(2, shape);
-      made.message(type.kind == ONNX_TYPE_TENSOR ? 1 : 8, inner);
       break;
-    }
     case ONNX_TYPE_MAP:
-      made.message(5, inner.number(1, element(type.key)).message(2, type_bytes(*type.of)));
+      made.kind = Kind::map;
+      made.elem_type = static_cast<int32_t>(element_type_of(type.key));
       break;
-    case ONNX_TYPE_SEQUENCE: made.message(4, inner.message(1, type_bytes(*type.of))); break;
-    case ONNX_TYPE_OPTIONAL: made.message(9, inner.message(1, type_bytes(*type.of))); break;
+    case ONNX_TYPE_SEQUENCE: made.kind = Kind::sequence; break;
+    case ONNX_TYPE_OPTIONAL: made.kind = Kind::optional; break;
     default: break;  // of unknown kind
   }
-  if (!type.denotation.empty()) made.text(6, type.denotation);
+  if (type.of != nullptr) made.nested = std::make_shared<ir::TypeProto>(to_proto(*type.of));
+  return made;
+}
+
+std::vector<ir::ValueInfo> to_proto(const std::optional<OrtGraph::Places>& places) {
+  std::vector<ir::ValueInfo> made;
+  if (!places) return made;
+  for (const auto& one : *places) {
+    ir::ValueInfo& info = made.emplace_back();
+    info.name = one->name, info.type = to_proto(one->type);
+  }
   return made;
 }
 
 // ModelProto, without the initializers.
 std::string built_model_bytes(const OrtModel& model) {
-  MessageBytes graph;
-  for (const auto& one : model.graph->nodes) {
-    MessageBytes node;
-    for (const std::string& name : one->inputs) node.text(1, name);
-    for (const std::string& name : one->outputs) node.text(2, name);
-    node.text(3, one->name).text(4, one->type).text(7, one->domain);
-    for (const OrtOpAttr& attribute : one->attributes) node.message(5, attribute_bytes(attribute));
-    graph.message(1, node);
+  ir::Model made;
+  made.ir_version = standard_releases().back().ir_version;
+  for (const auto& [domain, version] : model.opsets) {
+    ir::OperatorSetId& import = made.opset_imports.emplace_back();
+    import.domain = domain, import.version = version;
   }
-  graph.text(2, "built");
-  const auto add_places = [&](int field, const std::optional<OrtGraph::Places>& places) {
-    if (!places) return;
-    for (const auto& one : *places)
-      graph.message(field, MessageBytes().text(1, one->name).message(2, type_bytes(one->type)));
-  };
-  add_places(11, model.graph->inputs), add_places(12, model.graph->outputs);
-  MessageBytes made;
-  made.number(1, standard_releases().back().ir_version).message(7, graph);
-  for (const auto& [domain, version] : model.opsets)
-    made.message(8, MessageBytes().text(1, domain).number(2, version));
-  return made.bytes();
+  ir::Graph& graph = made.graph.emplace();
+  graph.name = "built";
+  for (const auto& one : model.graph->nodes) {
+    ir::Node& node = graph.nodes.emplace_back();
+    node.name = one->name, node.op_type = one->type, node.domain = one->domain;
+    node.inputs = one->inputs, node.outputs = one->outputs;
+    for (const OrtOpAttr& attribute : one->attributes)
+      node.attributes.push_back(to_proto(attribute));
+  }
+  graph.inputs = to_proto(model.graph->inputs), graph.outputs = to_proto(model.graph->outputs);
+  return wire::write_model(made);
 }
 
 using BuiltInitializers = std::vector<std::pair<std::string, Tensor>>;

@@ -167,13 +167,13 @@ TEST(Adapters, MayHaveNoParameters) {
 }
 
 TEST(Adapters, OfOtherFormatsAreRefused) {
-  expect_refused("", "identifier");
-  expect_refused("TORT", "identifier");
+  expect_refused("", "cut off");
+  expect_refused("TORT", "cut off");
   expect_refused(adapter_bytes({}, 2), "version 2");
   expect_refused(adapter_bytes({}, 0), "version 0");
   std::string bytes = adapter_bytes(sound_parameters());
   bytes[4] = 'X';
-  expect_refused(bytes, "identifier");
+  expect_refused(bytes, "'TORT'");
 }
 
 TEST(Adapters, ParametersThatDoNotFitAreRefused) {
@@ -190,7 +190,7 @@ TEST(Adapters, ParametersThatDoNotFitAreRefused) {
 
 TEST(Adapters, TruncatedFilesAreRefused) {
   const std::string bytes = adapter_bytes(sound_parameters());
-  for (size_t size = 8; size < bytes.size(); ++size) expect_refused(bytes.substr(0, size), "it");
+  for (size_t size = 8; size < bytes.size(); ++size) expect_refused(bytes.substr(0, size), "file");
 }
 
 // What offsets and counts lead to is looked at: whatever they say, nothing outside is read.

@@ -373,12 +373,13 @@ TEST(ModelEditor, AttributesOfEachKind) {
   std::vector<OrtOpAttr*> given{attribute("alpha", &alpha, 1, ORT_OP_ATTR_FLOAT)};
   Building building;
   building.inputs({value_info("x", tensor_type({2, 2}))})
-      .outputs({value_info("leaky", tensor_type({2, 2})), value_info("turned", tensor_type({2, 2})),
+      .outputs({value_info("leaky", tensor_type({2, 2})),
+                value_info("transposed", tensor_type({2, 2})),
                 value_info("soft", tensor_type({2, 2})), value_info("reals", tensor_type({2})),
                 value_info("words", tensor_type({2}, {}, string_type)),
                 value_info("wide", tensor_type({2, 3}))})
       .add(node("LeakyRelu", {"x"}, {"leaky"}, given))
-      .add(node("Transpose", {"x"}, {"turned"}, {attribute("perm", perm, 2, ORT_OP_ATTR_INTS)}))
+      .add(node("Transpose", {"x"}, {"transposed"}, {attribute("perm", perm, 2, ORT_OP_ATTR_INTS)}))
       .add(node("Softmax", {"x"}, {"soft"}, {attribute("axis", &axis, 1, ORT_OP_ATTR_INT)}))
       .add(node("Constant", {}, {"reals"},
                 {attribute("value_floats", reals, 2, ORT_OP_ATTR_FLOATS)}))
@@ -392,7 +393,7 @@ TEST(ModelEditor, AttributesOfEachKind) {
   const auto session = session_of(env.get(), building.model(), nullptr);
   std::vector<float> x{1, -2, 1, 4};
   const auto y = run(session.get(), {{"x", floats(x, {2, 2}).get()}},
-                     {"leaky", "turned", "soft", "reals", "words", "wide"});
+                     {"leaky", "transposed", "soft", "reals", "words", "wide"});
   ASSERT_EQ(y.size(), 6U);
   EXPECT_EQ(floats_of(y[0].get()), (std::vector<float>{1, -1, 1, 4}));
   EXPECT_EQ(floats_of(y[1].get()), (std::vector<float>{1, 1, -2, 4}));
