@@ -280,8 +280,7 @@ OrtStatus* EnableOrtCustomOps(OrtSessionOptions* options) {
 }  // namespace
 
 std::shared_ptr<CustomOperators> operators_for(const Model& model, const OrtSessionOptions& options,
-                                               const OrtLogger& logger,
-                                               std::vector<std::shared_ptr<const void>>&) {
+                                               const OrtLogger& logger) {
   std::map<OperatorName, std::vector<const OrtCustomOp*>> given;
   std::set<OperatorName> names;
   for (const OrtCustomOpDomain& domain : options.domains) {

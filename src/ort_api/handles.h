@@ -291,7 +291,6 @@ struct OrtSession {
   std::vector<Place> inputs, defaults, outputs;  // defaults: inputs with an initializer
   std::map<std::string_view, size_t> input_index, output_index;  // in the session's order
   std::vector<LoadedLibrary> libraries;
-  std::vector<std::shared_ptr<const void>> kept;  // what operators of the caller's need
   ConfigEntries config;
   std::shared_ptr<const Assignment> assignment;  // null: not asked for
   // Profiling, while it is on: runs hold the mutex together, what ends it holds it alone.
@@ -331,10 +330,9 @@ std::string end_profiling(OrtSession& session);
 std::string write_trace(const Profile& profile, const std::string& prefix, int64_t made_us);
 
 // Operators of the options' domains for the nodes that `model` has of them (custom_operators.cc);
-// null where the options have no domain. `kept` gets what sessions must keep alive.
+// null where the options have no domain.
 std::shared_ptr<CustomOperators> operators_for(const Model& model, const OrtSessionOptions& options,
-                                               const OrtLogger& logger,
-                                               std::vector<std::shared_ptr<const void>>& kept);
+                                               const OrtLogger& logger);
 
 // --- The table ------------------------------------------------------------------------------
 

@@ -288,8 +288,7 @@ std::unique_ptr<OrtSession> prepared_session(OrtEnv& env, const ModelSource& sou
       load.load_external_data;
   Model model = can_share ? shared_model(source, options, load, *container)
                           : read_model(source, options, load);
-  std::vector<std::shared_ptr<const void>> kept;
-  if (const auto operators = operators_for(model, options, logger, kept)) {
+  if (const auto operators = operators_for(model, options, logger)) {
     load.custom_operators = operators;
     model = read_model(source, options, load);
   }
@@ -304,7 +303,6 @@ std::unique_ptr<OrtSession> prepared_session(OrtEnv& env, const ModelSource& sou
   }
   made->logger = logger;
   made->libraries = options.libraries;
-  made->kept = std::move(kept);
   made->config = options.config;
   if (options.entry("session.record_ep_graph_assignment_info") == "1")
     made->assignment = assignment_of(made->model);
@@ -482,7 +480,6 @@ void OrtSession::become(OrtSession&& made) {
   inputs = std::move(made.inputs), defaults = std::move(made.defaults);
   outputs = std::move(made.outputs);
   input_index = std::move(made.input_index), output_index = std::move(made.output_index);
-  kept = std::move(made.kept);
   libraries = std::move(made.libraries);  // behind all whose code is in them
   config = std::move(made.config);
   assignment = std::move(made.assignment);
