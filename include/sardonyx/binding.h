@@ -39,7 +39,8 @@ class Binding {
   void unbind_input(std::string_view name);
 
   // The run writes the output where the caller wants it; the memory must stay as long as it is
-  // bound, and must be no input of the run nor another output. Throws Error (bad_input) for a name
+  // bound, and must be no other output's. Where an input lies in it, too, the output is made
+  // elsewhere and put there when the run is over. Throws Error (bad_input) for a name
   // that the session does not have, memory that is too small, not dense, or not aligned for its
   // type, and for strings. A run throws Error (bad_input) where its output has another type or
   // shape; the memory may have been written to then.

@@ -7,17 +7,50 @@
 namespace sardonyx::ort_api {
 
 struct OrtIoBinding {
+  explicit OrtIoBinding(OrtSession* of) : session(of), binding(of->session) {}
+
   OrtSession* session;
   Binding binding;
   std::vector<std::string> inputs, outputs;  // names, in the order in which they were bound
+  // The caller's tensors that outputs are written to. A run writes into those that are `memory`
+  // itself; into strings what it made is copied.
+  std::map<std::string, Value, std::less<>> targets;
+  std::map<std::string, Value, std::less<>> given;  // outputs that others hold, too, as copies
+
+  // What the output is after a run, or is to be written to.
+  Value output(const std::string& name) {
+    const auto target = targets.find(name);
+    if (target != targets.end()) return target->second;
+    const auto found = given.find(name);
+    if (found == given.end()) return binding.output(name);
+    if (found->second.kind() == Value::Kind::none)
+      found->second = owned(binding.output(name));  // made when it is first asked for
+    return found->second;
+  }
+  void finish_run();
 };
+
+// What has just been made is held by the binding alone; what is not, is the model's or an input.
+void OrtIoBinding::finish_run() {
+  given.clear();
+  for (const auto& [name, target] : targets) {
+    if (is_memory(target)) continue;
+    require_same_type(binding.output(name), target.tensor());
+    copy_into(binding.output(name).tensor(), target.tensor());
+  }
+  for (const std::string& name : outputs) {
+    const Value& made = binding.output(name);
+    const bool is_alone = made.is_tensor() && made.tensor().owner().use_count() == 1;
+    if (!is_alone && !targets.contains(name)) given[name];
+  }
+}
 
 namespace {
 
 OrtStatus* CreateIoBinding(OrtSession* session, OrtIoBinding** out) {
   return guarded([&] {
     require_finished(required(session, "session"));
-    give(out, "out", new OrtIoBinding{session, Binding(session->session), {}, {}});
+    give(out, "out", new OrtIoBinding(session));
   });
 }
 void ReleaseIoBinding(OrtIoBinding* binding) { delete binding; }
@@ -35,13 +68,16 @@ OrtStatus* BindInput(OrtIoBinding* binding, const char* name, const OrtValue* va
   });
 }
 
-// Into the value's memory where it has some that a run can write to, else the run makes the output.
+// Into the value's memory, or its strings; else the run makes the output.
 OrtStatus* BindOutput(OrtIoBinding* binding, const char* name, const OrtValue* value) {
   return guarded([&] {
     OrtIoBinding& to = required(binding, "binding_ptr");
     output_place(*to.session, name);
-    if (is_memory(required(value, "val_ptr").value)) {
-      const Tensor& tensor = value->value.tensor();
+    to.targets.erase(name);
+    const Value& target = required(value, "val_ptr").value;
+    if (target.is_tensor()) to.targets.emplace(name, target);
+    if (is_memory(target)) {
+      const Tensor& tensor = target.tensor();
       to.binding.bind_output(name, MutableTensorRef{{.element_type = tensor.element_type(),
                                                      .shape = tensor.shape(),
                                                      .data = const_cast<void*>(tensor.data()),
@@ -60,6 +96,7 @@ OrtStatus* BindOutputToDevice(OrtIoBinding* binding, const char* name, const Ort
     output_place(*to.session, name);
     require_cpu(required(info, "mem_info_ptr"));
     to.binding.bind_output(name);
+    to.targets.erase(name);
     remember(to.outputs, name);
   });
 }
@@ -77,7 +114,7 @@ void ClearBoundOutputs(OrtIoBinding* binding) {
   served_table()->ReleaseStatus(guarded([&] {
     for (const std::string& name : binding->outputs) binding->binding.bind_output(name);
   }));
-  binding->outputs.clear();
+  binding->outputs.clear(), binding->targets.clear(), binding->given.clear();
 }
 
 OrtStatus* RunWithBinding(OrtSession* session, const OrtRunOptions* options,
@@ -91,6 +128,7 @@ OrtStatus* RunWithBinding(OrtSession* session, const OrtRunOptions* options,
       refuse(ORT_INVALID_ARGUMENT, "At least one output should be requested.");
     // Adapters do not affect runs of bindings.
     run_with(from, options, [&](const RunOptions& run) { bound.binding.run(run); });
+    bound.finish_run();
   });
 }
 
@@ -121,12 +159,15 @@ OrtStatus* GetBoundOutputNames(const OrtIoBinding* binding, OrtAllocator* alloca
 OrtStatus* GetBoundOutputValues(const OrtIoBinding* binding, OrtAllocator* allocator,
                                 OrtValue*** out, size_t* count) {
   return guarded([&] {
-    const OrtIoBinding& from = required(binding, "binding_ptr");
+    // The handle is const there; copies are made where they are asked for.
+    OrtIoBinding& from = const_cast<OrtIoBinding&>(required(binding, "binding_ptr"));
     required(out, "output") = nullptr, required(count, "output_count") = from.outputs.size();
     if (from.outputs.empty()) return;
     std::vector<std::unique_ptr<OrtValue>> made;
-    for (const std::string& name : from.outputs)
-      made.emplace_back(new_value(from.binding.output(name)));
+    for (const std::string& name : from.outputs) {
+      made.emplace_back(new_value(from.output(name)));
+      set_declared(*made.back(), *from.session, output_place(*from.session, name.c_str()));
+    }
     auto* const list =
         static_cast<OrtValue**>(given_memory(allocator, made.size() * sizeof(OrtValue*)));
     std::transform(made.begin(), made.end(), list, [](auto& one) { return one.release(); });

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct OrtGraph {
   std::optional<Places> inputs, outputs;  // nothing: not set
   std::vector<std::unique_ptr<OrtNode>> nodes;
   std::vector<Initializer> initializers;
+  std::set<std::string, std::less<>> initializer_names;
+  std::map<const void*, std::string> members;  // the nodes and values that it has, by name
 };
 
 struct OrtModel {

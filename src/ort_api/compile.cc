@@ -11,7 +11,8 @@ struct OrtModelCompilationOptions {
   enum Flags : uint32_t { if_no_nodes_compiled = 1, if_output_file_exists = 2 };
   uint32_t refuse_flags = 0;
   std::optional<std::string> input_path;
-  std::string_view input;  // the caller's, until the model is compiled
+  std::string_view input;   // the caller's, until the model is compiled
+  std::string data_folder;  // of its external data
   // Where the model goes: at most one of a path, memory and a function.
   std::string output_path;
   OrtAllocator* allocator = nullptr;
@@ -50,7 +51,9 @@ OrtStatus* CreateModelCompilationOptionsFromSessionOptions(const OrtEnv* env,
   return guarded([&] {
     required(env, "env"), required(options, "session_options");
     required(out, "out") = nullptr;
-    *out = new CompileOptions;
+    auto made = std::make_unique<CompileOptions>();
+    made->data_folder = options->entry("session.model_external_initializers_file_folder_path");
+    *out = made.release();
   });
 }
 
@@ -157,7 +160,7 @@ std::string compile_text(const std::filesystem::path& path) {
 Model model_to_compile(const CompileOptions& options) {
   if (options.input_path) return Model(*options.input_path);
   if (options.input.empty()) refuse(ORT_INVALID_ARGUMENT, "no model was given to be compiled");
-  return Model(options.input.data(), options.input.size());
+  return Model(options.input.data(), options.input.size(), options.data_folder);
 }
 
 // Without a path: "model_ctx.onnx" beside "model.onnx".

@@ -148,7 +148,7 @@ class CallersOperator final : public CustomOperator {
       const auto& set = shapes.outputs[static_cast<size_t>(i)];
       const ElementType type = output_type(overload, context, i, set);
       if (set && can_rely) {
-        context.set_output(i, type, shapes.sizes_of(*set));
+        context.set_output(i, type, shapes.sizes_of(*set, overload.says_sizes()));
       } else {
         context.set_output_of_any_rank(i, type);
       }

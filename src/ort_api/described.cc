@@ -9,6 +9,8 @@ namespace sardonyx::ort_api {
 
 namespace {
 
+using OpenSizes = std::map<std::string, int64_t, std::less<>>;
+
 ONNXType kind_of(TypeView::Kind kind) {
   switch (kind) {
     case TypeView::Kind::tensor: return ONNX_TYPE_TENSOR;
@@ -84,24 +86,27 @@ OrtTypeInfo described(const ValueDescription& value, const std::optional<TypeVie
 }
 
 // The outputs with what inference says of those that the model declares no shape of.
-std::vector<ValueDescription> known_outputs(const OrtSession& session) {
+std::vector<ValueDescription> known_outputs(const OrtSession& session, const OpenSizes& sizes) {
   std::vector<ValueDescription> outputs = session.session.outputs();
   const auto is_open = [](const ValueDescription& one) {
     return one.kind == Value::Kind::tensor && !one.shape;
   };
   if (std::none_of(outputs.begin(), outputs.end(), is_open)) return outputs;
-  const Inference inferred = infer_types(session.model);
+  InferOptions options;
+  options.sizes = sizes;
+  const Inference inferred = infer_types(session.model, options);
+  std::map<std::string_view, const InferredValue*> known;  // of the main graph
+  for (const InferredValue& value : inferred.values)
+    if (value.graph.empty() && value.shape) known.emplace(value.name, &value);
   for (ValueDescription& output : outputs) {
-    if (!is_open(output)) continue;
-    for (const InferredValue& value : inferred.values) {
-      if (!value.graph.empty() || value.name != output.name || !value.shape) continue;
-      output.shape.emplace();
-      for (const InferredSize& size : *value.shape) {
-        if (size.number >= 0) {
-          output.shape->push_back({size.number, {}});
-        } else {
-          output.shape->push_back({std::nullopt, std::string(size.expression)});
-        }
+    const auto found = known.find(output.name);
+    if (!is_open(output) || found == known.end()) continue;
+    output.shape.emplace();
+    for (const InferredSize& size : *found->second->shape) {
+      if (size.number >= 0) {
+        output.shape->push_back({size.number, {}});
+      } else {
+        output.shape->push_back({std::nullopt, std::string(size.expression)});
       }
     }
   }
@@ -110,7 +115,7 @@ std::vector<ValueDescription> known_outputs(const OrtSession& session) {
 
 }  // namespace
 
-void describe(OrtSession& session) {
+void describe(OrtSession& session, const OpenSizes& sizes) {
   std::map<std::string_view, TypeView> input_types, output_types;
   const GraphView graph = session.model.graph();
   for (const ValueInfoView& one : graph.inputs())
@@ -136,7 +141,7 @@ void describe(OrtSession& session) {
         {input.name, index++, described(input, type_in(input_types, input.name), names)});
   }
   index = 0;
-  for (const ValueDescription& output : known_outputs(session))
+  for (const ValueDescription& output : known_outputs(session, sizes))
     session.outputs.push_back(
         {output.name, index++, described(output, type_in(output_types, output.name), names)});
   for (const auto& one : session.inputs) session.input_index.emplace(one.name, one.index);

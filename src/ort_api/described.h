@@ -8,6 +8,6 @@
 namespace sardonyx::ort_api {
 
 // Fills the lists of inputs, defaults and outputs, and the indices by name.
-void describe(OrtSession& session);
+void describe(OrtSession& session, const std::map<std::string, int64_t, std::less<>>& sizes);
 
 }  // namespace sardonyx::ort_api

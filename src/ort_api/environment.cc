@@ -84,7 +84,10 @@ OrtStatus* SetGlobalIntraOpThreadAffinity(OrtThreadingOptions* options, const ch
 }
 OrtStatus* SetPerSessionThreadPoolCallbacks(OrtEnv* env,
                                             const OrtThreadPoolCallbacksConfig* config) {
-  return guarded([&] { required(env, "env"), required(config, "config"); });
+  return guarded([&] {
+    required(env, "env"), required(config, "config");
+    refuse(ORT_NOT_IMPLEMENTED, "threads do not call functions of the caller's");
+  });
 }
 
 // --- Allocators for sessions with "session.use_env_allocators" ------------------------------

@@ -160,6 +160,8 @@ struct SparseIndices;
 struct OrtValue {
   Value value;  // of kind none: an optional that holds nothing
   std::shared_ptr<SparseIndices> sparse = nullptr;
+  // Of a sequence or map that is an output: what it does not say itself, having no items.
+  std::shared_ptr<const OrtTypeInfo> declared = nullptr;
 };
 
 OrtTypeInfo type_of(const Value& value);
@@ -235,7 +237,11 @@ struct OrtSessionOptions {
   std::string optimized_model_path;
   std::map<std::string, int64_t, std::less<>> sizes;          // by name
   std::map<std::string, int64_t, std::less<>> denoted_sizes;  // by denotation
-  std::vector<NamedValue> initializers;                       // instead of the model's
+  struct Initializer {
+    Value value;
+    bool is_required;  // models that have none of this name are refused
+  };
+  std::map<std::string, Initializer, std::less<>> initializers;  // instead of the model's
   // Files of external data by name, in the caller's memory until sessions are made.
   std::map<std::string, std::string_view, std::less<>> data_files;
   ConfigEntries config;

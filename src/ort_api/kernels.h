@@ -77,8 +77,9 @@ struct OrtShapeInferContext {
   OrtShapeInferContext(ShapeInferenceContext& of, const AttributeTypes& types);
   // Whether the shapes that were set can be relied on: an input of open rank looks like a scalar.
   bool knows_all_ranks() const;
-  // The sizes of an output; what neither is a number nor has the name of an input's is open.
-  std::vector<SymbolicDim> sizes_of(const OrtTensorTypeAndShapeInfo& output);
+  // The sizes of an output; what neither is a number nor has the name of an input's is open, and
+  // unless `says_numbers`, numbers are.
+  std::vector<SymbolicDim> sizes_of(const OrtTensorTypeAndShapeInfo& output, bool says_numbers);
 
  private:
   std::map<std::string, SymbolicDim, std::less<>> named_;

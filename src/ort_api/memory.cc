@@ -130,8 +130,11 @@ uint32_t MemoryInfoGetVendorId(const OrtMemoryInfo* info) {
 void ReleaseMemoryInfo(OrtMemoryInfo* info) { delete info; }
 
 OrtStatus* AllocatorAlloc(OrtAllocator* allocator, size_t size, void** out) {
-  return guarded(
-      [&] { required(out, "out") = required(allocator, "allocator").Alloc(allocator, size); });
+  return guarded([&] {
+    required(out, "out") = required(allocator, "allocator").Alloc(allocator, size);
+    if (*out == nullptr && size > 0)
+      refuse(ORT_RUNTIME_EXCEPTION, "std::bad_alloc: the allocator gave no {} bytes", size);
+  });
 }
 OrtStatus* AllocatorFree(OrtAllocator* allocator, void* memory) {
   return guarded([&] { required(allocator, "allocator").Free(allocator, memory); });

@@ -150,17 +150,19 @@ OrtStatus* AddInitializerToGraph(OrtGraph* graph, const char* name, OrtValue* va
     OrtGraph& to = required(graph, "graph");
     std::string text = given_name(name);
     const Tensor& tensor = tensor_of(value, "tensor");
-    for (const OrtGraph::Initializer& one : to.initializers)
-      if (one.name == text || one.value.get() == value)
-        refuse(ORT_INVALID_ARGUMENT, "the graph has {} already",
-               one.name == text ? "an initializer '" + text + "'"
-                                : "this value as '" + one.name + "'");
+    if (to.initializer_names.contains(text))
+      refuse(ORT_INVALID_ARGUMENT, "the graph has an initializer '{}' already", text);
+    if (const auto found = to.members.find(value); found != to.members.end())
+      refuse(ORT_INVALID_ARGUMENT, "the graph has this value as '{}' already", found->second);
     if (is_external && tensor.element_type() != ElementType::string && tensor.byte_size() < least)
       refuse(ORT_INVALID_ARGUMENT,
              "initializer '{}' has {} bytes; below {} it can't be external: set data_is_external "
              "to false, and let CreateTensorAsOrtValue() make the tensor",
              name, tensor.byte_size(), least);
-    to.initializers.push_back({std::move(text), nullptr, is_external});
+    // What may throw comes before the value is the graph's.
+    to.initializers.push_back({text, nullptr, is_external});
+    to.members.emplace(value, text);
+    to.initializer_names.insert(std::move(text));
     to.initializers.back().value.reset(value);
   });
 }
@@ -169,9 +171,10 @@ OrtStatus* AddNodeToGraph(OrtGraph* graph, OrtNode* node) {
   return guarded([&] {
     auto& nodes = required(graph, "graph").nodes;
     required(node, "node");
-    if (std::ranges::any_of(nodes, [&](const auto& one) { return one.get() == node; }))
+    if (graph->members.contains(node))
       refuse(ORT_INVALID_ARGUMENT, "the graph has node '{}' already", node->name);
     nodes.emplace_back();  // before the node is the graph's: it may throw
+    graph->members.emplace(node, node->name);
     nodes.back().reset(node);
   });
 }

@@ -93,8 +93,26 @@ void fail_node(const CustomNode& node, ErrorCode code, const std::string& messag
   throw Error(code, message, place);
 }
 
+// What signatures, which are read line by line, take for a name.
+static bool is_identifier(std::string_view name) {
+  const auto is_letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return !name.empty() && is_letter(name.front()) &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
 std::string signature_of(const std::string& name, const std::vector<Overload>& overloads,
                          const AttributeTypes& attributes) {
+  if (!is_identifier(name))
+    refuse(ORT_INVALID_ARGUMENT,
+           "'{}' is no name of an operator: letters, digits and underscores make one", name);
+  // These are the model's, which may be anybody's.
+  for (const auto& [attribute, type] : attributes)
+    if (!is_identifier(attribute))
+      refuse(ORT_INVALID_GRAPH,
+             "a node of {} has an attribute '{}'; letters, digits and underscores make a name",
+             name, attribute);
   std::set<int> versions;
   for (const Overload& overload : overloads) versions.insert(overload.first);
   std::string text = name + "\n";

@@ -29,6 +29,9 @@ struct Overload {
   // What it says of itself, of which it is only asked for what its version has.
   explicit Overload(const OrtCustomOp& op);
   bool has(uint32_t version) const { return functions->version >= version; }
+  // Whether the sizes that its inference sets are what they were meant to be: the C++ wrapper of
+  // releases before 1.19 made each of them 1.
+  bool says_sizes() const { return has(19); }
   // Whether it computes nodes whose signature began with this version.
   bool serves(int version) const { return first <= version && version <= last; }
   // Of the node's input or output; the last one stands for all values of a list.

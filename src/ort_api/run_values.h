@@ -20,6 +20,15 @@ Value input_value(const OrtSession& session, size_t place, const OrtValue* given
 // Whether a run can write into the value.
 bool is_memory(const Value& value);
 
+// Refuses an output of another kind, type or shape than the caller's tensor that it is written to.
+void require_same_type(const Value& made, const Tensor& given);
+// Writes the elements of `from`, which are of the same type and count, where `to` has its own.
+void copy_into(const Tensor& from, const Tensor& to);
+// An output as it is the caller's, to be written to and to outlive what came in.
+Value owned(Value value);
+// Keeps of an output's type what a value without items does not tell.
+void set_declared(OrtValue& value, const OrtSession& session, size_t output);
+
 // Throws what a run threw, in ONNX Runtime's words where programs look for them.
 [[noreturn]] void rethrow_of_run(const std::exception_ptr& error);
 

@@ -50,6 +50,8 @@ RunValues taken(const OrtSession& session, const OrtRunOptions* options,
 // shape.
 bool is_given(const OrtValue* output) { return output != nullptr && output->value.is_tensor(); }
 
+}  // namespace
+
 void require_same_type(const Value& made, const Tensor& given) {
   if (!made.is_tensor())
     refuse(ORT_INVALID_ARGUMENT, "an output was given a tensor to be written to, and is a {}",
@@ -61,25 +63,27 @@ void require_same_type(const Value& made, const Tensor& given) {
            to_string(tensor.shape()));
 }
 
-// The result of a run, where it does not lie in the caller's memory already.
-void copy_into(const Tensor& from, const Tensor& to) {
-  if (from.data() != to.data() && from.byte_size() > 0)
-    std::memcpy(const_cast<void*>(to.data()), from.data(), from.byte_size());
-}
+namespace {
 
 // A copy where somebody else holds the elements: the session or an input.
 Tensor alone(Tensor tensor) {
   if (tensor.owner().use_count() == 1) return tensor;
   Tensor copy(tensor.element_type(), tensor.shape());
-  if (tensor.element_type() == ElementType::string) {
-    std::ranges::copy(tensor.elements<std::string>(), copy.mutable_elements<std::string>().begin());
-  } else {
-    copy_into(tensor, copy);
-  }
+  copy_into(tensor, copy);
   return copy;
 }
 
-// An output as it is the caller's, to be written to and to outlive what came in.
+}  // namespace
+
+void copy_into(const Tensor& from, const Tensor& to) {
+  if (from.element_type() == ElementType::string) {
+    const auto texts = from.elements<std::string>();
+    std::ranges::copy(texts, const_cast<Tensor&>(to).mutable_elements<std::string>().begin());
+  } else if (from.data() != to.data() && from.byte_size() > 0) {
+    std::memmove(const_cast<void*>(to.data()), from.data(), from.byte_size());
+  }
+}
+
 Value owned(Value value) {
   switch (value.kind()) {
     case Value::Kind::tensor: {
@@ -107,8 +111,18 @@ Value owned(Value value) {
   }
 }
 
+void set_declared(OrtValue& value, const OrtSession& session, size_t output) {
+  const Value::Kind kind = value.value.kind();
+  if (kind != Value::Kind::sequence && kind != Value::Kind::map) return;
+  const OrtTypeInfo& type = session.outputs[output].type;
+  const bool is_held = type.kind == ONNX_TYPE_OPTIONAL && type.of != nullptr;
+  value.declared = is_held ? type.of : std::make_shared<const OrtTypeInfo>(type);
+}
+
+namespace {
+
 // Gives the caller what a run made: all, or nothing.
-void give_outputs(RunValues& values, OrtValue** outputs) {
+void give_outputs(const OrtSession& session, RunValues& values, OrtValue** outputs) {
   std::vector<std::unique_ptr<OrtValue>> made;
   for (size_t i = 0; i < values.asked.size(); ++i) {
     Value output = values.outputs[values.asked[i]];
@@ -118,6 +132,7 @@ void give_outputs(RunValues& values, OrtValue** outputs) {
     if (is_given(outputs[i])) require_same_type(output, outputs[i]->value.tensor());
     made.emplace_back(
         new_value(is_given(outputs[i]) ? std::move(output) : owned(std::move(output))));
+    set_declared(*made.back(), session, values.asked[i]);
   }
   for (size_t i = 0; i < made.size(); ++i) {
     if (outputs[i] == nullptr) {
@@ -139,7 +154,7 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* options, const char* co
         taken(from, options, input_names, inputs, input_count, output_names, output_count, outputs);
     run_with(from, options,
              [&](const RunOptions& run) { from.session.run(values.inputs, values.outputs, run); });
-    give_outputs(values, outputs);
+    give_outputs(from, values, outputs);
   });
 }
 
@@ -156,12 +171,12 @@ OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* options,
     for (size_t i = 0; i < values->inputs.size(); ++i)
       if (values->inputs[i].kind() != Value::Kind::none)
         named.emplace_back(from.session.inputs()[i].name, std::move(values->inputs[i]));
-    const auto done = [values, outputs, callback, user](std::vector<Value> made,
-                                                        std::exception_ptr error) {
+    const auto done = [&from, values, outputs, callback, user](std::vector<Value> made,
+                                                               std::exception_ptr error) {
       OrtStatus* const status = guarded([&] {
         if (error != nullptr) rethrow_of_run(error);
         values->outputs = std::move(made);
-        give_outputs(*values, outputs);
+        give_outputs(from, *values, outputs);
       });
       const bool failed = status != nullptr;
       callback(user, failed ? nullptr : outputs, failed ? 0 : values->asked.size(), status);

@@ -1,12 +1,15 @@
 // Making sessions, and what they say of themselves.
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <set>
 
+#include "ir/dimension.h"
 #include "ort_api/described.h"
 #include "ort_api/handles.h"
 #include "sardonyx/packing.h"
+#include "session/model.h"
 
 namespace sardonyx::ort_api {
 
@@ -14,10 +17,17 @@ namespace sardonyx::ort_api {
 struct OrtPrepackedWeightsContainer {
   struct Entry {
     std::string path;  // empty: from memory
-    std::filesystem::file_time_type time;
-    uintmax_t size = 0;
     std::shared_ptr<const std::string> bytes;
     Model model;
+
+    // Whether the model's files are as they were when it was read.
+    bool is_current() const {
+      const Model::Implementation& read = model.implementation();
+      if (!path.empty() && read.stamp != stamp_of(path)) return false;
+      return std::ranges::all_of(read.external_files, [&](const auto& file) {
+        return file.second == stamp_of(read.model.folder + "/" + file.first);
+      });
+    }
   };
   std::mutex mutex;
   std::vector<Entry> entries;
@@ -122,7 +132,6 @@ SessionOptions engine_options(OrtEnv& env, const OrtSessionOptions& options,
     engine.processors = processors_of(options.entry("session.intra_op_thread_affinities"));
   }
   engine.fuse = options.optimization != ORT_DISABLE_ALL;
-  engine.initializers = options.initializers;
   engine.packed = options.entry("sardonyx.packed");
   engine.cache_folder = options.entry("sardonyx.cache_folder");
   engine.output_allocator = output_allocator(env, options);
@@ -143,6 +152,15 @@ std::string folder_behind_link(const std::string& path) {
   return {folder.begin(), folder.end()};
 }
 
+// Programs write one model after the other to the same file, while sessions of earlier ones run:
+// what costs nothing to be read is not mapped.
+bool is_small(const std::string& path) {
+  constexpr uintmax_t small = 1 << 20;
+  std::error_code error;
+  const uintmax_t size = path.empty() ? small : std::filesystem::file_size(file_path(path), error);
+  return !error && size < small;
+}
+
 LoadOptions load_options(const ModelSource& source, const OrtSessionOptions& options,
                          const OrtLogger& logger) {
   LoadOptions load;
@@ -150,6 +168,8 @@ LoadOptions load_options(const ModelSource& source, const OrtSessionOptions& opt
     logger.tell(ORT_LOGGING_LEVEL_INFO, "sardonyx", warning.place.c_str(), warning.to_string());
   };
   load.trusted_folder = folder_behind_link(source.path);
+  load.read_into_memory =
+      is_small(source.path) || options.entry("sardonyx.read_into_memory") == "1";
   load.libraries = options.sardonyx_libraries;
   load.load_external_data = options.initializers.empty() && options.data_files.empty();
   return load;
@@ -171,20 +191,18 @@ Model read_model(const ModelSource& source, const OrtSessionOptions& options,
 // As read_model(), but the container's model where it has that of the source.
 Model shared_model(const ModelSource& source, const OrtSessionOptions& options,
                    const LoadOptions& load, OrtPrepackedWeightsContainer& container) {
-  std::filesystem::file_time_type time;
-  uintmax_t size = source.bytes;
-  if (!source.path.empty()) {
-    std::error_code ignored;  // reading tells
-    time = std::filesystem::last_write_time(file_path(source.path), ignored);
-    size = std::filesystem::file_size(file_path(source.path), ignored);
-  }
   const std::lock_guard lock(container.mutex);
-  for (const auto& one : container.entries) {
-    if (one.path != source.path || one.size != size || one.time != time) continue;
-    if (source.path.empty() && std::memcmp(one.bytes->data(), source.data, source.bytes) != 0)
-      continue;
-    return one.model;
-  }
+  const auto is_it = [&](const OrtPrepackedWeightsContainer::Entry& one) {
+    if (one.path != source.path) return false;
+    if (source.path.empty() &&
+        *one.bytes != std::string_view(static_cast<const char*>(source.data), source.bytes))
+      return false;
+    return one.is_current();
+  };
+  const auto found = std::ranges::find_if(container.entries, is_it);
+  if (found != container.entries.end()) return found->model;
+  if (!source.path.empty())  // of another time
+    std::erase_if(container.entries, [&](const auto& one) { return one.path == source.path; });
   std::shared_ptr<const std::string> bytes;
   if (source.path.empty())
     bytes =
@@ -192,8 +210,20 @@ Model shared_model(const ModelSource& source, const OrtSessionOptions& options,
   ModelSource kept = source;
   if (bytes != nullptr) kept.data = bytes->data(), kept.owner = bytes;
   const Model model = read_model(kept, options, load);
-  container.entries.push_back({source.path, time, size, bytes, model});
+  container.entries.push_back({source.path, bytes, model});
   return model;
+}
+
+// What the options give instead of the model's initializers. Options may serve several models,
+// which need not have all of them.
+void add_initializers(const Model& model, const OrtSessionOptions& options,
+                      std::vector<NamedValue>& initializers) {
+  if (options.initializers.empty()) return;
+  std::set<std::string_view> names;
+  const GraphView graph = model.graph();
+  for (const TensorView& tensor : graph.initializers()) names.insert(tensor.name());
+  for (const auto& [name, given] : options.initializers)
+    if (given.is_required || names.contains(name)) initializers.emplace_back(name, given.value);
 }
 
 // What a file of external data in the caller's memory has for the model's initializers.
@@ -228,21 +258,25 @@ void add_from_files(const Model& model, const OrtSessionOptions& options,
 }
 
 // The sizes of the options that the inputs leave open; what fits no input is ignored, as there.
-std::map<std::string, int64_t, std::less<>> open_sizes(const Session& session, const Model& model,
+std::map<std::string, int64_t, std::less<>> open_sizes(const Model& model,
                                                        const OrtSessionOptions& options) {
   std::map<std::string, int64_t, std::less<>> sizes;
-  for (const ValueDescription& input : session.inputs()) {
-    if (!input.shape) continue;
-    const auto declared = model.graph().input(input.name);
-    const auto type = declared ? declared->type() : std::nullopt;
-    for (size_t i = 0; i < input.shape->size(); ++i) {
-      const ValueDescription::Dimension& dimension = (*input.shape)[i];
-      if (dimension.size) continue;
-      if (const auto named = options.sizes.find(dimension.name); named != options.sizes.end())
-        sizes[dimension.name] = named->second;
-      if (!type || i >= type->shape().size()) continue;
-      const auto denoted = options.denoted_sizes.find(type->shape()[i].denotation());
-      if (denoted != options.denoted_sizes.end()) sizes[dimension.name] = denoted->second;
+  if (options.sizes.empty() && options.denoted_sizes.empty()) return sizes;
+  const GraphView graph = model.graph();
+  for (const ValueInfoView& input : graph.inputs()) {
+    const auto type = input.type();
+    if (!type || type->kind() != TypeView::Kind::tensor) continue;
+    size_t axis = 0;
+    for (const DimensionView& dimension : type->shape()) {
+      const size_t at = axis++;
+      if (dimension.size().value_or(0) > 0) continue;
+      const bool is_named = !ir::is_anonymous(dimension.name());
+      const std::string name =
+          is_named ? std::string(dimension.name()) : fmt::format("{}.{}", input.name(), at);
+      if (const auto named = options.sizes.find(name); named != options.sizes.end())
+        sizes[name] = named->second;
+      const auto denoted = options.denoted_sizes.find(dimension.denotation());
+      if (denoted != options.denoted_sizes.end()) sizes[name] = denoted->second;
     }
   }
   return sizes;
@@ -295,19 +329,19 @@ std::unique_ptr<OrtSession> prepared_session(OrtEnv& env, const ModelSource& sou
   was_read = true;
   require_not_cancelled(options);
   SessionOptions engine = engine_options(env, options, logger);
+  add_initializers(model, options, engine.initializers);
   add_from_files(model, options, engine.initializers);
+  engine.dimensions = open_sizes(model, options);
   auto made = std::make_unique<OrtSession>(model, Session(model, engine));
-  if (!options.sizes.empty() || !options.denoted_sizes.empty()) {
-    engine.dimensions = open_sizes(made->session, model, options);
-    if (!engine.dimensions.empty()) made->session = Session(model, engine);
-  }
+  require_not_cancelled(options);
   made->logger = logger;
   made->libraries = options.libraries;
   made->config = options.config;
   if (options.entry("session.record_ep_graph_assignment_info") == "1")
     made->assignment = assignment_of(made->model);
-  describe(*made);
+  describe(*made, engine.dimensions);
   save_model(*made, options, engine);
+  require_not_cancelled(options);
   using std::chrono::duration_cast;
   made->made_us =
       duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin).count();

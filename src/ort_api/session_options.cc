@@ -159,7 +159,7 @@ OrtStatus* GetSessionOptionsConfigEntries(const OrtSessionOptions* options,
 }
 
 // `stays`: the memory is the caller's as long as sessions have it, so it is used where it lies.
-// Otherwise sessions copy memory that no value owns.
+// Otherwise sessions copy memory that no value owns, and refuse models without such an initializer.
 void add_initializer(OrtSessionOptions& options, const char* name, const OrtValue* value,
                      bool stays) {
   Value given = run_value(required(value, "val"));
@@ -170,8 +170,12 @@ void add_initializer(OrtSessionOptions& options, const char* name, const OrtValu
     given = Tensor::view(tensor.element_type(), tensor.shape(), tensor.data(), tensor.byte_size(),
                          nobody);
   }
-  std::erase_if(options.initializers, [&](const NamedValue& one) { return one.first == name; });
-  options.initializers.emplace_back(text_of(name, "name"), std::move(given));
+  const bool is_new = options.initializers
+                          .try_emplace(text_of(name, "name"),
+                                       OrtSessionOptions::Initializer{std::move(given), !stays})
+                          .second;
+  if (!is_new)
+    refuse(ORT_INVALID_ARGUMENT, "an initializer '{}' has already been added to the options", name);
 }
 OrtStatus* AddInitializer(OrtSessionOptions* options, const char* name, const OrtValue* value) {
   return guarded(

@@ -71,7 +71,8 @@ bool OrtShapeInferContext::knows_all_ranks() const {
   return true;
 }
 
-std::vector<SymbolicDim> OrtShapeInferContext::sizes_of(const OrtTensorTypeAndShapeInfo& output) {
+std::vector<SymbolicDim> OrtShapeInferContext::sizes_of(const OrtTensorTypeAndShapeInfo& output,
+                                                        bool says_numbers) {
   std::vector<SymbolicDim> sizes;
   for (size_t i = 0; i < output.dims.size(); ++i) {
     const std::string name = i < output.names.size() ? output.names[i] : "";
@@ -80,7 +81,8 @@ std::vector<SymbolicDim> OrtShapeInferContext::sizes_of(const OrtTensorTypeAndSh
       if (found == named_.end()) found = named_.emplace(name, context.unknown()).first;
       sizes.push_back(found->second);
     } else {
-      sizes.push_back(output.dims[i] < 0 ? context.unknown() : SymbolicDim(output.dims[i]));
+      const bool is_number = says_numbers && output.dims[i] >= 0;
+      sizes.push_back(is_number ? SymbolicDim(output.dims[i]) : context.unknown());
     }
   }
   return sizes;

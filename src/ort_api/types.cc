@@ -104,7 +104,7 @@ OrtStatus* SetDimensions(OrtTensorTypeAndShapeInfo* info, const int64_t* dims, s
       if (dims[i] < -1)
         refuse(ORT_INVALID_ARGUMENT, "dimension {} is {}; open ones are -1", i, dims[i]);
     required(info, "info").dims.assign(dims, dims + count);
-    info->names.assign(count, "");
+    info->names.resize(count);  // those that are set stay
     info->has_shape = true;
   });
 }
@@ -112,10 +112,11 @@ OrtStatus* SetSymbolicDimensions(OrtTensorTypeAndShapeInfo* info, const char** n
                                  size_t count) {
   return guarded([&] {
     items(names, count, "dim_params");
-    required(info, "info").names.assign(count, "");
+    auto& dims = required(info, "info").dims;
+    if (dims.size() < count) dims.resize(count, -1);
+    info->names.assign(dims.size(), "");
     for (size_t i = 0; i < count; ++i)
       if (names[i] != nullptr) info->names[i] = names[i];
-    info->dims.resize(count, -1);
   });
 }
 
@@ -149,12 +150,24 @@ bool TensorTypeAndShape_HasShape(const OrtTensorTypeAndShapeInfo* info) {
   return info != nullptr && info->has_shape;
 }
 
-OrtTypeInfo* type_of_held(const Value& value) { return new OrtTypeInfo(type_of(value)); }
+// Where there are no items, the declared ones' type; where nothing is declared, that of floats.
+std::shared_ptr<const OrtTypeInfo> type_of_no_items(const OrtValue& value) {
+  if (value.declared != nullptr && value.declared->of != nullptr) return value.declared->of;
+  OrtTypeInfo floats;
+  floats.kind = ONNX_TYPE_TENSOR;
+  floats.tensor.type = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  return std::make_shared<OrtTypeInfo>(std::move(floats));
+}
 
 OrtStatus* GetTypeInfo(const OrtValue* value, OrtTypeInfo** out) {
   return guarded([&] {
     const Value& held = required(value, "value").value;
-    required(out, "out") = held.kind() == Value::Kind::none ? nullptr : type_of_held(held);
+    required(out, "out") = nullptr;
+    if (held.kind() == Value::Kind::none) return;
+    auto info = std::make_unique<OrtTypeInfo>(type_of(held));
+    const bool has_items = info->kind == ONNX_TYPE_SEQUENCE || info->kind == ONNX_TYPE_MAP;
+    if (has_items && info->of == nullptr) info->of = type_of_no_items(*value);
+    *out = info.release();
   });
 }
 

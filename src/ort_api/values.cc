@@ -1,5 +1,6 @@
 // Values: tensors, and the kinds that are made of others.
 #include <algorithm>
+#include <numeric>
 
 #include "ort_api/handles.h"
 #include "sardonyx/elements.h"
@@ -134,13 +135,50 @@ OrtStatus* GetTensorMemoryInfo(const OrtValue* value, const OrtMemoryInfo** out)
   });
 }
 
+// The places of different keys in ascending order, the first of equal ones: callers' maps are
+// sorted.
+template <class Key>
+std::vector<size_t> sorted_places(std::span<const Key> keys) {
+  std::vector<size_t> places(keys.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  std::ranges::stable_sort(places, {}, [&](size_t i) -> const Key& { return keys[i]; });
+  const auto again =
+      std::ranges::unique(places, [&](size_t a, size_t b) { return keys[a] == keys[b]; });
+  places.erase(again.begin(), again.end());
+  return places;
+}
+std::vector<size_t> sorted_places(const Tensor& keys) {
+  if (keys.element_type() == ElementType::string)
+    return sorted_places(std::span<const std::string>(keys.elements<std::string>()));
+  if (keys.element_type() == ElementType::int64)
+    return sorted_places(std::span<const int64_t>(keys.elements<int64_t>()));
+  std::vector<size_t> places(static_cast<size_t>(keys.size()));
+  std::iota(places.begin(), places.end(), size_t{0});
+  return places;
+}
+
+// A map's keys, in memory of their own.
+Tensor keys_at(const Tensor& keys, const std::vector<size_t>& places) {
+  Tensor made(keys.element_type(), {static_cast<int64_t>(places.size())});
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (keys.element_type() == ElementType::string) {
+      made.mutable_elements<std::string>()[i] = keys.elements<std::string>()[places[i]];
+    } else {
+      const auto bytes = static_cast<size_t>(bit_width(keys.element_type()) / 8);
+      std::memcpy(static_cast<char*>(made.mutable_data()) + i * bytes,
+                  static_cast<const char*>(keys.data()) + places[i] * bytes, bytes);
+    }
+  }
+  return made;
+}
+
 // The values of a map as one tensor, which is how callers see them.
-Tensor values_of(const Map& map) {
+Tensor values_of(const Map& map, const std::vector<size_t>& places) {
   if (map.values.empty()) return Tensor(ElementType::float32, {0});
   const Tensor& first = map.values.front().tensor();
-  Tensor all(first.element_type(), {static_cast<int64_t>(map.values.size())});
-  for (size_t i = 0; i < map.values.size(); ++i) {
-    const Tensor& one = map.values[i].tensor();
+  Tensor all(first.element_type(), {static_cast<int64_t>(places.size())});
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Tensor& one = map.values[places[i]].tensor();
     if (one.element_type() != first.element_type() || one.size() != 1)
       refuse(ORT_NOT_IMPLEMENTED, "the values of the map are not single elements of one type");
     if (one.element_type() == ElementType::string) {
@@ -154,16 +192,15 @@ Tensor values_of(const Map& map) {
 }
 
 // The other way round: scalars, each with memory of its own.
-std::vector<Value> scalars_of(const Tensor& all) {
+std::vector<Value> scalars_of(const Tensor& all, const std::vector<size_t>& places) {
   std::vector<Value> values;
   const size_t bytes = static_cast<size_t>(bit_width(all.element_type()) / 8);
-  for (int64_t i = 0; i < all.size(); ++i) {
+  for (const size_t place : places) {
     Tensor one(all.element_type(), {});
     if (all.element_type() == ElementType::string) {
-      one.mutable_elements<std::string>()[0] = all.elements<std::string>()[static_cast<size_t>(i)];
+      one.mutable_elements<std::string>()[0] = all.elements<std::string>()[place];
     } else {
-      std::memcpy(one.mutable_data(),
-                  static_cast<const char*>(all.data()) + static_cast<size_t>(i) * bytes, bytes);
+      std::memcpy(one.mutable_data(), static_cast<const char*>(all.data()) + place * bytes, bytes);
     }
     values.emplace_back(std::move(one));
   }
@@ -197,7 +234,9 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** 
     } else if (held.kind() == Value::Kind::map) {
       if (index != 0 && index != 1)
         refuse(ORT_FAIL, "a map has keys (0) and values (1), and {} was asked for", index);
-      *out = new OrtValue{index == 0 ? held.map().keys : values_of(held.map())};
+      const Map& map = held.map();
+      const std::vector<size_t> places = sorted_places(map.keys);
+      *out = new OrtValue{index == 0 ? keys_at(map.keys, places) : values_of(map, places)};
     } else {
       refuse(ORT_FAIL, "a {} is made of no other values", name_of(held.kind()));
     }
@@ -218,13 +257,6 @@ bool is_key_type(ElementType type) {
 }
 bool is_map_value_type(ElementType type) {
   return is_key_type(type) || type == ElementType::float32 || type == ElementType::float64;
-}
-
-// A map has memory of its own.
-Tensor copied_keys(const Tensor& keys) {
-  if (keys.element_type() == ElementType::string)
-    return Tensor::of(keys.elements<std::string>(), {keys.size()});
-  return Tensor::of(keys.elements<int64_t>(), {keys.size()});
 }
 
 OrtStatus* CreateValue(const OrtValue* const* in, size_t count, ONNXType type, OrtValue** out) {
@@ -257,7 +289,8 @@ OrtStatus* CreateValue(const OrtValue* const* in, size_t count, ONNXType type, O
       if (!is_key_type(keys.element_type()) || !is_map_value_type(values.element_type()))
         refuse(ORT_FAIL, "there are no maps from {} to {}", name_of(keys.element_type()),
                name_of(values.element_type()));
-      *out = new OrtValue{Map{copied_keys(keys), scalars_of(values)}};
+      const std::vector<size_t> places = sorted_places(keys);
+      *out = new OrtValue{Map{keys_at(keys, places), scalars_of(values, places)}};
     } else {
       refuse(ORT_FAIL, "values are made of others for sequences and maps alone");
     }

@@ -1,6 +1,7 @@
 #include "sardonyx/binding.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -49,8 +50,9 @@ struct Binding::Implementation {
   std::shared_ptr<const Session::Implementation> session;
   std::vector<Value> inputs, outputs;
   struct Target {
-    Tensor memory;         // of the caller's; empty: the run allocates
-    bool is_ours = false;  // what the output holds was made by a run, for nobody but this
+    Tensor memory;             // of the caller's; empty: the run allocates
+    bool is_ours = false;      // what the output holds was made by a run, for nobody but this
+    bool is_an_input = false;  // an input lies there, so that it is written to when the run is over
   };
   std::vector<Target> targets;  // of the outputs
   bool is_checked = true;       // that no memory is bound twice
@@ -59,20 +61,18 @@ struct Binding::Implementation {
   std::string place(size_t output) const {
     return fmt::format("output '{}'", output_descriptions()[output].name);
   }
-  void refuse_overlaps() const;
+  void look_for_overlaps();
   void begin_output(size_t i);
   void end_output(size_t i);
+  void end_memory(size_t i);
 };
 
-void Binding::Implementation::refuse_overlaps() const {
+void Binding::Implementation::look_for_overlaps() {
   for (size_t i = 0; i < targets.size(); ++i) {
     if (targets[i].memory.empty()) continue;
     const Value memory(targets[i].memory);
-    for (size_t k = 0; k < inputs.size(); ++k) {
-      if (overlap(memory, inputs[k]))
-        fail_at(place(i), ErrorCode::bad_input, "is bound to memory that input '{}' lies in",
-                inputs_of(*session)[k].name);
-    }
+    targets[i].is_an_input =
+        std::ranges::any_of(inputs, [&](const Value& input) { return overlap(memory, input); });
     for (size_t k = 0; k < i; ++k) {
       if (!targets[k].memory.empty() && overlap(memory, targets[k].memory))
         fail_at(place(i), ErrorCode::bad_input, "is bound to memory of {}", place(k));
@@ -84,6 +84,10 @@ void Binding::Implementation::refuse_overlaps() const {
 // that thread did before: taking part in the count orders the two.
 void Binding::Implementation::begin_output(size_t i) {
   const Target& target = targets[i];
+  if (target.is_an_input) {
+    outputs[i] = Value();
+    return;
+  }
   if (!target.memory.empty()) {
     if (!is_same_memory(outputs[i], target.memory)) outputs[i] = target.memory;
     return;
@@ -108,9 +112,30 @@ void Binding::Implementation::end_output(size_t i) {
     return;
   }
   if (is_same_memory(outputs[i], target.memory)) return;
+  const bool fits = outputs[i].is_tensor() &&
+                    outputs[i].tensor().element_type() == target.memory.element_type() &&
+                    outputs[i].tensor().shape() == target.memory.shape();
+  if (target.is_an_input && fits) return;
   const std::string made = text_of(outputs[i]);
   fail_at(place(i), ErrorCode::bad_input, "is {}, and is bound to memory for {}", made,
           text_of(target.memory));
+}
+
+// Writes an output to its place, which is an input's. What other outputs have there they keep.
+void Binding::Implementation::end_memory(size_t i) {
+  if (!targets[i].is_an_input) return;
+  const Value memory(targets[i].memory);
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (k == i || !overlap(outputs[k], memory)) continue;
+    const Tensor& shared = outputs[k].tensor();
+    Tensor copy(shared.element_type(), shared.shape());
+    std::memcpy(copy.mutable_data(), shared.data(), shared.byte_size());
+    outputs[k] = std::move(copy);
+  }
+  const Tensor& made = outputs[i].tensor();
+  if (made.byte_size() > 0)
+    std::memmove(const_cast<void*>(targets[i].memory.data()), made.data(), made.byte_size());
+  outputs[i] = memory;
 }
 
 Binding::Binding(const Session& session) : implementation_(std::make_unique<Implementation>()) {
@@ -164,12 +189,13 @@ void Binding::bind_output(std::string_view name) {
 
 void Binding::run(const RunOptions& options) {
   Implementation& b = behind(implementation_, "binding");
-  if (!b.is_checked) b.refuse_overlaps();
+  if (!b.is_checked) b.look_for_overlaps();
   b.is_checked = true;
   for (size_t i = 0; i < b.outputs.size(); ++i) b.begin_output(i);
   try {
     run_session(*b.session, b.inputs, b.outputs, options);
     for (size_t i = 0; i < b.outputs.size(); ++i) b.end_output(i);
+    for (size_t i = 0; i < b.outputs.size(); ++i) b.end_memory(i);
   } catch (...) {
     for (Value& output : b.outputs) output = Value();
     throw;

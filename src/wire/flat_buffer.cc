@@ -27,6 +27,13 @@ void FlatBuffer::count(uint64_t at, uint64_t bytes) {
   if (taken_ > bytes_.size()) refuse(at, "its parts overlap");
 }
 
+void FlatBuffer::view(uint64_t at, uint64_t bytes) {
+  constexpr uint64_t most =
+      256;  // times the file: a place of 4 bytes may name a text of a thousand
+  viewed_ += bytes;
+  if (viewed_ / most > bytes_.size()) refuse(at, "its parts name the same long texts too often");
+}
+
 FlatBuffer::Table FlatBuffer::root(std::string_view identifier) {
   const uint64_t at = follow(0);
   if (bytes_.size() < 4 + identifier.size() ||
@@ -99,6 +106,7 @@ std::vector<std::string_view> FlatBuffer::Table::text_views(int field) const {
   std::vector<std::string_view> texts;
   for_each_offset(field, [&](uint64_t at) {
     const auto found = buffer_->vector(at, 1);
+    buffer_->view(found.first, found.second);
     texts.push_back(buffer_->bytes_.text().substr(found.first, found.second));
   });
   return texts;

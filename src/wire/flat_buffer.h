@@ -17,8 +17,9 @@ namespace sardonyx::wire {
 
 // A file that anybody may have written: each offset is checked when it is followed. Tables and
 // vectors may overlap in such a file; what is taken of it is counted, so that no file gives more
-// than it holds. Views of texts are not counted, since writers may store equal texts once: those
-// who copy them limit that. Throws Error (unreadable) with the place.
+// than it holds. Views of texts may come again, since writers may store equal texts once, up to 256
+// times what the file holds; those who copy them limit that. Throws Error (unreadable) with the
+// place.
 class FlatBuffer {
  public:
   // `place` says for messages what is being read.
@@ -43,12 +44,13 @@ class FlatBuffer {
   // The offset and the number of bytes of the vector that the offset at `at` leads to.
   std::pair<uint64_t, uint64_t> vector(uint64_t at, uint64_t element_size) const;
   void count(uint64_t at, uint64_t bytes);
+  void view(uint64_t at, uint64_t bytes);
   [[noreturn]] void refuse(uint64_t at, std::string_view what) const;
   [[noreturn]] void refuse_number(uint64_t at) const;
 
   Bytes bytes_;
   std::function<std::string()> place_;
-  uint64_t taken_ = 0;
+  uint64_t taken_ = 0, viewed_ = 0;
 };
 
 // A table of the buffer, which must outlive it. Fields are named by their number in the schema; one

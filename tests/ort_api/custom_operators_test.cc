@@ -417,6 +417,21 @@ TEST(CustomOperators, OldOnesAreNotAskedForWhatTheyLack) {
   EXPECT_EQ(run_floats(program.session(one_node()).get(), {1}, {1}), (std::vector<float>{2}));
 }
 
+// A model that anybody wrote says nothing of what the program's operator takes.
+TEST(CustomOperators, NamesOfAttributesThatAreNone) {
+  if (!is_sardonyx()) GTEST_SKIP() << "takes any text for a name";
+  TestOperator op;
+  op.compute = add_one;
+  const Program program({&op});
+  std::string bytes = model_bytes(one_node("<aaaaaaaaaaaaaaaaaaaaaaaa = 1>").c_str());
+  const std::string before(24, 'a');
+  bytes.replace(bytes.find(before), 24, "a: int\nsince 2\nattr bbbb");
+  OrtSession* session = nullptr;
+  EXPECT_REFUSED(api().CreateSessionFromArray(program.env.get(), bytes.data(), bytes.size(),
+                                              program.options.get(), &session),
+                 ORT_INVALID_GRAPH, "has an attribute");
+}
+
 TEST(CustomOperators, NewerOnesThanTheInterfaceAreTaken) {
   TestOperator op;
   op.version = 99;

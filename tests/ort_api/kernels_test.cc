@@ -588,6 +588,21 @@ TEST(ShapeInferContext, TheTypeOfAnOutputOfAnyType) {
   EXPECT_EQ(run_floats(session.get(), {1, 2}, {2}), (std::vector<float>{5}));
 }
 
+// What the C++ wrapper of these versions made of {N, 2}.
+TEST(ShapeInferContext, NumbersOfOldOperatorsSayNothing) {
+  TestOperator op;
+  op.version = 18;
+  op.compute = [](OrtKernelContext* context) { return add(context, 1); };
+  op.infer_with([](OrtShapeInferContext* context) -> OrtStatus* {
+    set_output(context, {-1, 1}, {"N", ""});
+    return nullptr;
+  });
+  const Program program({&op});
+  const auto session =
+      program.session(model_text("(float[N, 2] x) => (y) { a = test.Foo (x)\n y = Neg (a) }"));
+  EXPECT_EQ(run_floats(session.get(), {1, 2}, {1, 2}), (std::vector<float>{-2, -3}));
+}
+
 TEST(ShapeInferContext, ARunHoldsTheKernelToTheShape) {
   if (!is_sardonyx()) return;  // ONNX Runtime goes on with the other shape
   TestOperator op;

@@ -222,6 +222,108 @@ TEST_F(Running, BindsInputsAndOutputsOnce) {
   api().ReleaseIoBinding(binding);
 }
 
+Held<OrtValue> texts(const std::vector<const char*>& from) {
+  const auto count = static_cast<int64_t>(from.size());
+  OrtValue* value = nullptr;
+  EXPECT_OK(api().CreateTensorAsOrtValue(allocator(), &count, 1,
+                                         ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, &value));
+  EXPECT_OK(api().FillStringTensor(value, from.data(), from.size()));
+  return hold(value);
+}
+
+std::string text_at(const OrtValue* value, size_t index) {
+  size_t length = 0;
+  EXPECT_OK(api().GetStringTensorElementLength(value, index, &length));
+  std::string text(length, ' ');
+  EXPECT_OK(api().GetStringTensorElement(value, length, index, text.data()));
+  return text;
+}
+
+struct Bound {
+  explicit Bound(OrtSession* session_) : session(session_) {
+    EXPECT_OK(api().CreateIoBinding(session, &binding));
+  }
+  ~Bound() { api().ReleaseIoBinding(binding); }
+  void run() const { EXPECT_OK(api().RunWithBinding(session, nullptr, binding)); }
+  Held<OrtValue> output() const {
+    OrtValue** values = nullptr;
+    size_t count = 0;
+    EXPECT_OK(api().GetBoundOutputValues(binding, allocator(), &values, &count));
+    EXPECT_EQ(count, 1u);
+    auto first = hold(values[0]);
+    EXPECT_OK(api().AllocatorFree(allocator(), values));
+    return first;
+  }
+  OrtSession* session;
+  OrtIoBinding* binding = nullptr;
+};
+
+TEST_F(Running, BindsStringsOfTheCallers) {
+  const auto join = make_session(env.get(), R"(<ir_version: 9, opset_import: ["" : 20]>
+    join (string[n] a, string[n] b) => (string[n] c) { c = StringConcat(a, b) })",
+                                 options.get());
+  const auto x = texts({"left ", "a"}), y = texts({"right", "b"}), z = texts({"", ""});
+  const Bound bound(join.get());
+  EXPECT_OK(api().BindInput(bound.binding, "a", x.get()));
+  EXPECT_OK(api().BindInput(bound.binding, "b", y.get()));
+  EXPECT_OK(api().BindOutput(bound.binding, "c", z.get()));
+  EXPECT_EQ(text_at(bound.output().get(), 0), "");  // before the first run
+  bound.run();
+  EXPECT_EQ(text_at(z.get(), 0), "left right");
+  EXPECT_EQ(text_at(bound.output().get(), 1), "ab");
+}
+
+// As decoders do whose cache grows in place.
+TEST_F(Running, BindsAnOutputToTheMemoryOfAnInput) {
+  const Bound bound(session.get());
+  EXPECT_OK(api().BindInput(bound.binding, "a", left.get()));
+  EXPECT_OK(api().BindInput(bound.binding, "b", right.get()));
+  EXPECT_OK(api().BindOutput(bound.binding, "total", left.get()));
+  bound.run();
+  EXPECT_EQ(a, (std::vector<float>{11, 22, 33}));
+  bound.run();
+  EXPECT_EQ(a, (std::vector<float>{21, 42, 63}));
+}
+
+TEST_F(Running, BoundOutputsAreNotTheModels) {
+  const auto constant = make_session(env.get(), R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[3] x) => (float[3] y) <float[3] w = {5, 6, 7}> { y = Identity(w) })",
+                                     options.get());
+  const auto x = floats(a, {3});
+  const auto one = [&] {
+    const Bound bound(constant.get());
+    EXPECT_OK(api().BindInput(bound.binding, "x", x.get()));
+    EXPECT_OK(api().BindOutputToDevice(bound.binding, "y", cpu_info().get()));
+    bound.run();
+    return bound.output();
+  };
+  const auto first = one();
+  void* data = nullptr;
+  EXPECT_OK(api().GetTensorMutableData(first.get(), &data));
+  *static_cast<float*>(data) = 100;
+  EXPECT_EQ(floats_of(one().get()), (std::vector<float>{5, 6, 7}));
+}
+
+TEST_F(Running, ASequenceWithoutItemsHasAType) {
+  const auto empty = make_session(env.get(), R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[3] x) => (seq(int64[n]) y) { y = SequenceEmpty<dtype = 7>() })",
+                                  options.get());
+  const auto x = floats(a, {3});
+  const auto made = run(empty.get(), {{"x", x.get()}}, {"y"});
+  OrtTypeInfo *info = nullptr, *item = nullptr;
+  const OrtSequenceTypeInfo* sequence = nullptr;
+  const OrtTensorTypeAndShapeInfo* tensor = nullptr;
+  ONNXTensorElementDataType type{};
+  ASSERT_OK(api().GetTypeInfo(made[0].get(), &info));
+  ASSERT_OK(api().CastTypeInfoToSequenceTypeInfo(info, &sequence));
+  ASSERT_OK(api().GetSequenceElementType(sequence, &item));
+  ASSERT_OK(api().CastTypeInfoToTensorInfo(item, &tensor));
+  ASSERT_OK(api().GetTensorElementType(tensor, &type));
+  EXPECT_EQ(type, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64);
+  api().ReleaseTypeInfo(item);
+  api().ReleaseTypeInfo(info);
+}
+
 TEST_F(Running, ManyThreadsRunOneSession) {
   std::atomic<int> right_ones = 0;
   std::vector<std::thread> threads;
@@ -285,14 +387,6 @@ TEST_F(Running, StringsThroughAModel) {
   const auto join = make_session(env.get(), R"(<ir_version: 9, opset_import: ["" : 20]>
     join (string[n] a, string[n] b) => (string[n] c) { c = StringConcat(a, b) })",
                                  options.get());
-  const int64_t two = 2;
-  const auto texts = [&](const std::vector<const char*>& from) {
-    OrtValue* value = nullptr;
-    EXPECT_OK(api().CreateTensorAsOrtValue(allocator(), &two, 1,
-                                           ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, &value));
-    EXPECT_OK(api().FillStringTensor(value, from.data(), from.size()));
-    return hold(value);
-  };
   const auto x = texts({"left ", "a"}), y = texts({"right", "b"});
   const auto made = run(join.get(), {{"a", x.get()}, {"b", y.get()}}, {"c"});
   std::string text(12, ' ');

@@ -180,6 +180,16 @@ TEST_F(Sessions, OpenSizesBecomeNumbers) {
   EXPECT_EQ(described(info).dims, (std::vector<int64_t>{3, 2}));
 }
 
+TEST_F(Sessions, OutputsWithoutADeclaredShapeHaveTheseSizes) {
+  EXPECT_OK(api().AddFreeDimensionOverrideByName(options.get(), "batch", 3));
+  const auto session = make_session(env.get(), R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[batch, 2] x) => (y) { y = Relu(x) })",
+                                    options.get());
+  OrtTypeInfo* info = nullptr;
+  ASSERT_OK(api().SessionGetOutputTypeInfo(session.get(), 0, &info));
+  EXPECT_EQ(described(info).dims, (std::vector<int64_t>{3, 2}));
+}
+
 TEST_F(Sessions, InitializersOfTheCallers) {
   std::vector<float> w{10, 20};
   const auto value = floats(w, {2});
@@ -189,6 +199,38 @@ TEST_F(Sessions, InitializersOfTheCallers) {
                                     options.get());
   EXPECT_EQ(floats_of(run(session.get(), {{"x", input.get()}}, {"y"})[0].get()),
             (std::vector<float>{10, 20}));
+}
+
+// Options with shared weights serve models that don't have all of them.
+TEST_F(Sessions, InitializersThatAModelLacksAreLeftOut) {
+  std::vector<float> w{10, 20};
+  const auto value = floats(w, {2});
+  EXPECT_OK(api().AddInitializer(options.get(), "w", value.get()));
+  EXPECT_OK(api().AddInitializer(options.get(), "elsewhere", value.get()));
+  EXPECT_REFUSED(api().AddInitializer(options.get(), "w", value.get()), ORT_INVALID_ARGUMENT,
+                 "already been added");
+  for (const char* name : {"w", "v"}) {
+    const std::string text = std::string(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[1, 2] x) => (float[1, 2] y) <float[2] )") +
+                             name + " = {2, 3}> { y = Mul(x, " + name + ") }";
+    const auto session = make_session(env.get(), text.c_str(), options.get());
+    EXPECT_EQ(floats_of(run(session.get(), {{"x", input.get()}}, {"y"})[0].get()),
+              *name == 'w' ? w : (std::vector<float>{2, 3}));
+  }
+}
+
+TEST_F(Sessions, ExternalDataIsReadWhereOtherInitializersAreGiven) {
+  const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1, 2] x) => (float[1, 2] y) <float[2] w = {4, 5}> { y = Mul(x, w) })");
+  const std::string path = (folder / "model.onnx").string();
+  model.save(path, {.external_data = "weights.bin", .threshold = 1});
+  std::vector<float> v{6, 7};
+  const auto value = floats(v, {2});
+  EXPECT_OK(api().AddInitializer(options.get(), "v", value.get()));
+  OrtSession* made = nullptr;
+  ASSERT_OK(api().CreateSession(env.get(), path.c_str(), options.get(), &made));
+  const Held<OrtSession> session{made, {api().ReleaseSession}};
+  EXPECT_EQ(floats_of(run(made, {{"x", input.get()}}, {"y"})[0].get()), (std::vector<float>{4, 5}));
 }
 
 TEST_F(Sessions, ExternalDataFromMemory) {
@@ -296,6 +338,40 @@ TEST_F(Sessions, ShareWhatTheyPackWhereTheyHaveAContainer) {
               (std::vector<float>{2, 3}));
   }
   api().ReleasePrepackedWeightsContainer(container);
+}
+
+TEST_F(Sessions, AContainerSeesThatExternalDataChanged) {
+  OrtPrepackedWeightsContainer* container = nullptr;
+  ASSERT_OK(api().CreatePrepackedWeightsContainer(&container));
+  const std::string path = (folder / "model.onnx").string();
+  int later = 0;
+  for (const char* weights : {"{4, 5}", "{6, 7}"}) {
+    const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[1, 2] x) => (float[1, 2] y) <float[2] w = )" +
+                                         std::string(weights) + "> { y = Mul(x, w) }");
+    model.save(path, {.external_data = "weights.bin", .threshold = 1});
+    // Only the weights are others, and later than the clock of files can tell.
+    const std::filesystem::file_time_type zero{};
+    std::filesystem::last_write_time(path, zero);
+    std::filesystem::last_write_time(folder / "weights.bin", zero + std::chrono::seconds(later++));
+    OrtSession* made = nullptr;
+    ASSERT_OK(api().CreateSessionWithPrepackedWeightsContainer(env.get(), path.c_str(),
+                                                               options.get(), container, &made));
+    const Held<OrtSession> session{made, {api().ReleaseSession}};
+    EXPECT_EQ(floats_of(run(made, {{"x", input.get()}}, {"y"})[0].get()),
+              *(weights + 1) == '4' ? (std::vector<float>{4, 5}) : (std::vector<float>{6, 7}));
+  }
+  api().ReleasePrepackedWeightsContainer(container);
+}
+
+// A program that writes its next model to the file of the last one.
+TEST_F(Sessions, RunOnWhenTheirFileIsWrittenAnew) {
+  const std::string path = file("model.onnx", model_bytes(scaled));
+  OrtSession* made = nullptr;
+  ASSERT_OK(api().CreateSession(env.get(), path.c_str(), options.get(), &made));
+  const Held<OrtSession> session{made, {api().ReleaseSession}};
+  file("model.onnx", "");
+  EXPECT_EQ(floats_of(run(made, {{"x", input.get()}}, {"y"})[0].get()), (std::vector<float>{2, 3}));
 }
 
 TEST_F(Sessions, TheModelCanBeWritten) {

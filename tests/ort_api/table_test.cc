@@ -102,6 +102,12 @@ TEST(Memory, AllocatorGivesAndTakesBack) {
   EXPECT_OK(api().AllocatorFree(allocator(), memory));
 }
 
+TEST(Memory, ShortageIsAnError) {
+  void* memory = nullptr;
+  EXPECT_REFUSED(api().AllocatorAlloc(allocator(), size_t{1} << 62, &memory), ORT_RUNTIME_EXCEPTION,
+                 "bad_alloc");
+}
+
 TEST(Environment, CanHaveThreadsForAllSessions) {
   OrtThreadingOptions* threading = nullptr;
   ASSERT_OK(api().CreateThreadingOptions(&threading));

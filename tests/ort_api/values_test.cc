@@ -249,6 +249,46 @@ TEST(Values, MemoryThatIsGivenAway) {
   EXPECT_EQ(counting.given, 0);
 }
 
+TEST(Values, MapsAreSortedAndHaveEachKeyOnce) {
+  std::vector<int64_t> keys{9, 3, 9};
+  std::vector<float> numbers{1, 2, 3};
+  const auto key = tensor(keys, {3}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64);
+  const auto value = floats(numbers, {3});
+  const std::array<const OrtValue*, 2> parts{key.get(), value.get()};
+  OrtValue* made = nullptr;
+  ASSERT_OK(api().CreateValue(parts.data(), 2, ONNX_TYPE_MAP, &made));
+  const auto map = hold(made);
+  OrtValue *found_keys = nullptr, *found_values = nullptr;
+  ASSERT_OK(api().GetValue(made, 0, allocator(), &found_keys));
+  ASSERT_OK(api().GetValue(made, 1, allocator(), &found_values));
+  const auto held_keys = hold(found_keys), held_values = hold(found_values);
+  void* data = nullptr;
+  ASSERT_OK(api().GetTensorMutableData(found_keys, &data));
+  ASSERT_EQ(shape_of(found_keys), (std::vector<int64_t>{2}));
+  EXPECT_EQ(static_cast<int64_t*>(data)[0], 3);
+  EXPECT_EQ(static_cast<int64_t*>(data)[1], 9);
+  EXPECT_EQ(floats_of(found_values), (std::vector<float>{2, 1}));
+  static_cast<int64_t*>(data)[0] = 77;  // the caller's copy
+  OrtValue* again = nullptr;
+  ASSERT_OK(api().GetValue(made, 0, allocator(), &again));
+  const auto held_again = hold(again);
+  ASSERT_OK(api().GetTensorMutableData(again, &data));
+  EXPECT_EQ(static_cast<int64_t*>(data)[0], 3);
+}
+
+TEST(Values, SizesLeaveNamesThatWereSetBefore) {
+  OrtTensorTypeAndShapeInfo* info = nullptr;
+  ASSERT_OK(api().CreateTensorTypeAndShapeInfo(&info));
+  std::array<const char*, 2> names{"a", "b"}, found{};
+  const std::array<int64_t, 2> dims{-1, -1};
+  EXPECT_OK(api().SetSymbolicDimensions(info, names.data(), names.size()));
+  EXPECT_OK(api().SetDimensions(info, dims.data(), dims.size()));
+  EXPECT_OK(api().GetSymbolicDimensions(info, found.data(), found.size()));
+  EXPECT_STREQ(found[0], "a");
+  EXPECT_STREQ(found[1], "b");
+  api().ReleaseTensorTypeAndShapeInfo(info);
+}
+
 TEST(Values, TypeInfosThatCallersMake) {
   OrtTensorTypeAndShapeInfo* info = nullptr;
   ASSERT_OK(api().CreateTensorTypeAndShapeInfo(&info));
