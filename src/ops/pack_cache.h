@@ -12,7 +12,6 @@
 #include <optional>
 #include <span>
 #include <type_traits>
-#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -160,7 +159,7 @@ class PackCache {
           });
     };
     const auto pack = find_or_add(
-        constant, {constant.data(), typeid(Packed), std::move(parts), format}, from_source, anew);
+        constant, {constant.data(), &type_of<Packed>, std::move(parts), format}, from_source, anew);
     return std::static_pointer_cast<const Pack<Packed>>(pack);
   }
 
@@ -193,9 +192,11 @@ class PackCache {
   int64_t bytes() const { return bytes_; }
 
  private:
+  template <class Packed>
+  static inline char type_of = 0;  // whose place stands for the type
   struct Key {
     const void* data;
-    std::type_index type;
+    const void* type;
     std::vector<PackPart> parts;
     PackFormat format;
     auto operator<=>(const Key&) const = default;

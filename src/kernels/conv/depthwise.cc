@@ -109,8 +109,8 @@ void RowsOfColumn(const DepthwiseJob& job, int64_t begin, int64_t end, int64_t c
     };
     const int64_t first = std::max<int64_t>(0, -in_row);
     const int64_t last = std::min<int64_t>(reach, g.in[1] - in_row);
-    // The portable target does without the code for this: it would be two thirds of it.
-    if (!is_portable && first == 0 && last == reach) {
+    // Columns at the border and the portable target do without the code for this.
+    if (inside && !is_portable && first == 0 && last == reach) {
 #pragma GCC unroll 16
       for (int i = 0; i < reach; ++i) add_row(i);
     } else {

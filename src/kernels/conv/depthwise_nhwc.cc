@@ -361,7 +361,9 @@ HWY_INLINE void AnyBorder(const Line& l, const InputLines<size, stride, rows>& l
     if (same) vectors(border);
     return same;
   };
-  bool done = whole == 0 || is(std::integral_constant<Border, Border::none>());
+  // Of few pixels, and of the last channels of few, there is no code but for any border.
+  bool done = whole == 0;
+  if constexpr (step > 1) done = done || is(std::integral_constant<Border, Border::none>());
   if constexpr (step == max_step && knows_usual_pads) {
     done = done || is(std::integral_constant<Border, Border::left>()) ||
            is(std::integral_constant<Border, Border::right>()) ||
@@ -373,8 +375,10 @@ HWY_INLINE void AnyBorder(const Line& l, const InputLines<size, stride, rows>& l
     Pixels<size, stride, step, rows, decltype(border)::value, true>(l, lines, piece, column, inside,
                                                                     piece.first + whole, rest);
   };
-  all ? last(std::integral_constant<Border, Border::none>())
-      : last(std::integral_constant<Border, Border::any>());
+  if constexpr (step == max_step) {
+    if (all) return last(std::integral_constant<Border, Border::none>());
+  }
+  last(std::integral_constant<Border, Border::any>());
 }
 
 // The pixels from `column` to `end`, `step` at a time. The last ones may be computed twice, which

@@ -43,7 +43,9 @@ struct DealtRows {
         panels{outputs, kernels.panel_columns, kernels.lanes},
         last_panel(panels.count() - 1),
         last_width(panels.stored(last_panel)),
-        table(kernels.by_groups[std::countr_zero(static_cast<uint64_t>(g.group)) - 1]),
+        form(g.group == 2   ? TileForm::by_twos
+             : g.group == 4 ? TileForm::by_fours
+                            : TileForm::by_eights),
         full_vectors(static_cast<int>(kernels.panel_columns / kernels.lanes)),
         last_vectors(static_cast<int>(last_width / kernels.lanes)),
         first_input(first_pixel(g) * inputs),
@@ -57,7 +59,7 @@ struct DealtRows {
   Panels panels;
   // Short sums take no longer than some divisions do.
   int64_t last_panel, last_width;  // floats of it
-  const TileKernels::Table& table;
+  TileForm form;
   int full_vectors, last_vectors;
   int64_t first_input;  // floats before it
   bool come_interleaved;
@@ -96,6 +98,7 @@ void run_strip(const DealtRows& t, const Call& call, const Epilogue& epilogue, i
   const bool finishes = t.kernels.finishes(epilogue);
   TileJob job;
   job.k = g.group_in;
+  job.form = t.form;
   job.sums = near_sums;
   set_pixels(t, call.x + t.first_input + first * t.inputs, rows, interleaved, job);
   job.b = call.weights;
@@ -112,7 +115,7 @@ void run_strip(const DealtRows& t, const Call& call, const Epilogue& epilogue, i
       const Ahead ahead = Ahead::piece(next, g.group_in * width);
       PrefetchPlan(ahead, 1, job.k).apply(job, 0);
     }
-    t.table[rows][is_last ? t.last_vectors : t.full_vectors](job);
+    t.kernels.tiles[rows][is_last ? t.last_vectors : t.full_vectors](job);
     job.prefetch_lines = 0;
     if (!finishes) {
       store.sums = near_sums;

@@ -255,8 +255,7 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
   alignas(64) float near_sums[max_lanes * max_tile_columns];
   const int64_t width = t.panels.stored(panel), first_column = panel * t.panels.width,
                 columns = t.panels.used(panel);
-  const auto& table = t.kernels.by_offsets;
-  const int column = table_column(t.kernels, t.panels.vectors(panel), t.panels.ends_half(panel));
+  const int vectors = t.panels.vectors(panel);
   const int64_t strips = (b.end_unit - b.first_unit) * (b.end_strip - b.first_strip);
   const bool finishes = t.kernels.finishes(call.epilogue), chunked = t.chunks.count() > 1;
   const float* weights =
@@ -264,6 +263,8 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
   TileJob job;
   job.a_stride = image.column_step;
   job.b_stride = width;
+  job.form = TileForm::by_offsets;
+  job.half_empty = t.kernels.halves && t.panels.ends_half(panel);
   for (int64_t i = 0; i < t.chunks.count(); ++i) {
     const Terms terms = chunk_terms(t.chunks, i);
     job.resume = !terms.first;
@@ -283,10 +284,10 @@ void multiply_strips(const LineRows& t, const Call& call, const LineBlock& b,
                  job.a = low;
                  job.a_high = high;
                  job.sums = chunked ? partial + strip * max_lanes * width : near_sums;
-                 if (!terms.last) return table[rows][column](job);
+                 if (!terms.last) return t.kernels.tiles[rows][vectors](job);
                  TileStore store = call.place_nhwc(group, first_column, columns, pixel, rows);
                  job.store = finishes ? &store : nullptr;
-                 table[rows][column](job);
+                 t.kernels.tiles[rows][vectors](job);
                  if (finishes) return;
                  store.sums = job.sums;
                  store.sums_stride = width;

@@ -175,7 +175,6 @@ void add_products(const Images& p, const Strips& strips, const float* planes,
   const ConvGeometry& g = p.g;
   alignas(64) float near_sums[max_lanes * max_tile_columns];
   const int64_t row = g.taps * g.group_out, m = index * panels.width;
-  const int column = table_column(p.kernels, panels.vectors(index), panels.ends_half(index));
   Epilogue add;
   add.residual_stride = row;
   TileJob job;
@@ -184,9 +183,11 @@ void add_products(const Images& p, const Strips& strips, const float* planes,
   job.b = panel;
   job.b_stride = panels.stored(index);
   job.offsets = offsets;
+  job.form = TileForm::by_offsets;
+  job.half_empty = p.kernels.halves && panels.ends_half(index);
   job.sums = near_sums;
   for (int64_t s = 0; s < strips.count(); ++s) {
-    const TileKernel kernel = p.kernels.by_offsets[strips.height(s)][column];
+    const TileKernel kernel = p.kernels.tiles[strips.height(s)][panels.vectors(index)];
     const float* const first = planes + strips.begin(s) * p.plane;
     float* to = sums + strips.begin(s) * row + m;
     for (int64_t d = 0; d < g.kernel[0]; ++d) {

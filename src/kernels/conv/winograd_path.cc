@@ -151,7 +151,7 @@ void multiply_planes(const WinogradTiles& t, const Strips& strips, const float* 
       prefetch.apply(job, s);
       job.a = input + plane * t.input_plane() + strips.begin(s) * t.tile_stride;
       job.sums = sums + plane * t.sums_plane() + strips.begin(s) * width;
-      t.kernels.by_rows[strips.height(s)][t.panels.vectors(panel)](job);
+      t.kernels.tiles[strips.height(s)][t.panels.vectors(panel)](job);
     }
   }
 }

@@ -125,7 +125,7 @@ inline void multiply_whole(const TileKernels& kernels, const float* a, int64_t s
     for (int64_t row = 0; row < rows; row += kernels.tile_rows) {
       job.a = a + row * stride + k;
       job.sums = sums + row * b.stride;
-      kernels.by_rows[std::min<int64_t>(kernels.tile_rows, rows - row)][b.vectors](job);
+      kernels.tiles[std::min<int64_t>(kernels.tile_rows, rows - row)][b.vectors](job);
     }
   }
 }

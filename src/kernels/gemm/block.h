@@ -43,11 +43,6 @@ struct PanelOperand {
   bool ends_half = false;  // the upper half of the last one holds no columns
 };
 
-// The kernels in a table of them for each number of rows: for a panel of so many vectors.
-inline int table_column(const TileKernels& kernels, int vectors, bool ends_half) {
-  return vectors + (kernels.halves && ends_half ? half_empty : 0);
-}
-
 // Memory to bring near while a panel is multiplied: `columns` lines side by side, each again
 // `size` times, `stride` floats apart; or, while each strip is, the rows of the next one.
 struct Ahead {
@@ -107,9 +102,7 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
                     const StripOperand& a, const PanelOperand& b, const Terms& terms,
                     const Ahead& ahead, float* partial, Place&& place) {
   alignas(64) float near_sums[max_lanes * max_tile_columns];
-  const auto& table = a.k_major ? kernels.k_major : kernels.by_rows;
   const int64_t width = b.vectors * kernels.lanes;
-  const int column = table_column(kernels, b.vectors, b.ends_half && !a.k_major);
   const bool chunked = !(terms.first && terms.last);
   TileJob job;
   job.k = terms.size;
@@ -117,6 +110,8 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
   job.b = b.data;
   job.b_stride = b.stride;
   job.resume = !terms.first;
+  job.form = a.k_major ? TileForm::k_major : TileForm::by_rows;
+  job.half_empty = kernels.halves && b.ends_half;
   const PrefetchPlan prefetch(ahead, last - first, job.k);
   for (int64_t s = first; s < last; ++s) {
     const int64_t height = strips.height(s);
@@ -126,7 +121,7 @@ void multiply_panel(const TileKernels& kernels, const Strips& strips, int64_t fi
     else
       prefetch.apply(job, s - first);
     job.sums = chunked ? partial + (s - first) * max_lanes * width : near_sums;
-    const TileKernel kernel = table[height][column];
+    const TileKernel kernel = kernels.tiles[height][b.vectors];
     if (!terms.last) {
       kernel(job);
       continue;

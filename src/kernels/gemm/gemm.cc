@@ -250,7 +250,7 @@ void run_wide(const Gemm& g, const Operands& at, int64_t column, float* c, int64
         job.b = ragged;
         job.b_stride = width;
       }
-      g.kernels.by_rows[g.M][width / g.kernels.lanes](job);
+      g.kernels.tiles[g.M][width / g.kernels.lanes](job);
     });
   }
   for_pieces([&](int64_t j, int64_t count, float* piece_sums) {

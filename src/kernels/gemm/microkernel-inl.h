@@ -363,22 +363,22 @@ HWY_INLINE void FinishTile(TileVec (&sums)[rows][vectors], const TileStore& s, b
 
 // What all sums of a job begin with.
 template <int vectors>
-HWY_INLINE void LoadStart(const TileJob& job, TileVec (&start)[vectors]) {
+HWY_INLINE void LoadStart(const float* from, const TileJob& job, TileVec (&start)[vectors]) {
   const TileTag d;
 #pragma GCC unroll 4
   for (int v = 0; v < vectors; ++v) start[v] = hn::Zero(d);
-  if (job.start == nullptr) return;
+  if (from == nullptr) return;
   const auto last = LastColumns<vectors>(*job.store);
 #pragma GCC unroll 4
   for (int v = 0; v < vectors; ++v) {
-    const float* at = job.start + v * tile_lanes;
+    const float* at = from + v * tile_lanes;
     start[v] = v + 1 < vectors ? hn::LoadU(d, at) : last.load(at);
   }
 }
 #else
 inline bool TileFinishes(const Epilogue&) { return false; }
 template <int vectors>
-HWY_INLINE void LoadStart(const TileJob&, TileVec (&start)[vectors]) {
+HWY_INLINE void LoadStart(const float*, const TileJob&, TileVec (&start)[vectors]) {
   for (int v = 0; v < vectors; ++v) start[v] = TileZero();
 }
 template <int rows, int vectors>
@@ -421,33 +421,12 @@ class StoreRows {
   int64_t stride_ = 0, residual_stride_ = 0;
 };
 
-// k_major: A's rows side by side, term after term; otherwise row after row.
-// panel_vectors < vectors: B comes in several panels of that many vectors each. B: what it holds.
-// by_offsets: terms of A are where the job's offsets say. group: so many values of A make a term,
-// each for the lanes of B that stand at its place in their group. half_last: the upper half of a
-// row's last vector holds no columns.
-template <int rows, int vectors, bool k_major, int panel_vectors = vectors, class B = float,
-          bool by_offsets = false, int group = 1, bool half_last = false>
-void TileProduct(const TileJob& job) {
-  TileVec sums[rows][vectors];
-  constexpr int width = vectors * tile_lanes;
-  if constexpr (group > 1) {
-    TileVec start[vectors];
-    LoadStart<vectors>(job, start);
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; ++i) {
-#pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) sums[i][v] = start[v];
-    }
-  } else {
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; ++i) {
-#pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) {
-        sums[i][v] = job.resume ? TileLoad(job.sums + i * width + v * tile_lanes) : TileZero();
-      }
-    }
-  }
+// Adds a job's terms to its sums. half_last: the upper half of a row's last vector holds no
+// columns.
+template <TileForm form, bool half_last, int panel_vectors, class B, int rows, int vectors>
+HWY_INLINE void AddTerms(const TileJob& job, TileVec (&sums)[rows][vectors]) {
+  constexpr bool k_major = form == TileForm::k_major, by_offsets = form == TileForm::by_offsets;
+  constexpr int group = group_of(form);
   StoreRows<rows, vectors> store_rows(job);
   TileRows<k_major> a = by_offsets ? TileRows<k_major>(job.a, job.a_high, job.a_stride)
                                    : TileRows<k_major>(job.a, job.a_stride);
@@ -492,8 +471,61 @@ void TileProduct(const TileJob& job) {
     b += together * b_stride;
   }
   if (k != 0) term(by_offsets ? offsets[0] : 0, b);
-  if (job.store != nullptr) {
-    return FinishTile<rows, vectors>(sums, *job.store, group > 1 && job.start != nullptr);
+}
+
+// By rows or by offsets.
+template <TileForm form, int rows, int vectors>
+HWY_INLINE void AddWholeOrHalf(const TileJob& job, TileVec (&sums)[rows][vectors]) {
+#if HWY_TARGET == HWY_AVX3
+  if (job.half_empty) return AddTerms<form, true, vectors, float>(job, sums);
+#endif
+  AddTerms<form, false, vectors, float>(job, sums);
+}
+
+// All forms of a job in one function, which share what comes before and behind their loops.
+// panel_vectors < vectors: B comes in several panels of that many vectors each. B: what it holds.
+// Several panels, and halves, there are by rows alone and without `start` and `store`; three
+// vectors k-major alone.
+template <int rows, int vectors, int panel_vectors = vectors, class B = float>
+void TileProduct(const TileJob& job) {
+  TileVec sums[rows][vectors];
+  constexpr int width = vectors * tile_lanes;
+  constexpr bool is_wide = panel_vectors < vectors || !std::is_same_v<B, float>;
+  if (job.resume) {
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v)
+        sums[i][v] = TileLoad(job.sums + i * width + v * tile_lanes);
+    }
+  } else {
+    TileVec start[vectors];
+    LoadStart<vectors>(is_wide ? nullptr : job.start, job, start);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[i][v] = start[v];
+    }
+  }
+  if constexpr (is_wide) {
+    AddTerms<TileForm::by_rows, false, panel_vectors, B>(job, sums);
+  } else if constexpr (vectors == max_tile_vectors) {
+    AddTerms<TileForm::k_major, false, vectors, B>(job, sums);
+  } else {
+    switch (job.form) {
+      case TileForm::by_rows: AddWholeOrHalf<TileForm::by_rows>(job, sums); break;
+      case TileForm::k_major: AddTerms<TileForm::k_major, false, vectors, B>(job, sums); break;
+      case TileForm::by_offsets: AddWholeOrHalf<TileForm::by_offsets>(job, sums); break;
+      case TileForm::by_twos: AddTerms<TileForm::by_twos, false, vectors, B>(job, sums); break;
+      case TileForm::by_fours: AddTerms<TileForm::by_fours, false, vectors, B>(job, sums); break;
+      case TileForm::by_eights:
+        if constexpr (tile_lanes >= 8) AddTerms<TileForm::by_eights, false, vectors, B>(job, sums);
+        break;
+    }
+  }
+  if constexpr (!is_wide) {
+    if (job.store != nullptr)
+      return FinishTile<rows, vectors>(sums, *job.store, job.start != nullptr);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i) {
@@ -504,12 +536,9 @@ void TileProduct(const TileJob& job) {
   }
 }
 
-template <bool k_major, int vectors, bool by_offsets = false, int group = 1, bool half_last = false,
-          int... row>
-void FillTiles(TileKernels::Table& table, std::integer_sequence<int, row...>) {
-  ((table[row + 1][vectors + (half_last ? half_empty : 0)] =
-        &TileProduct<row + 1, vectors, k_major, vectors, float, by_offsets, group, half_last>),
-   ...);
+template <int vectors, int... row>
+void FillTiles(TileKernels& kernels, std::integer_sequence<int, row...>) {
+  ((kernels.tiles[row + 1][vectors] = &TileProduct<row + 1, vectors>), ...);
 }
 
 // Few rows times panels of halves, several at a time where there are as many.
@@ -517,18 +546,18 @@ template <class B>
 Float16Tiles MakeFloat16Tiles() {
   constexpr int few = has_32_registers ? 8 : 4;
   Float16Tiles t;
-  t.wide[1] = &TileProduct<1, few, false, 2, B>;
-  t.wide[2] = &TileProduct<2, few, false, 2, B>;
-  t.wide[3] = &TileProduct<3, 4, false, 2, B>;
-  t.wide[4] = &TileProduct<4, 4, false, 2, B>;
-  t.one[1][1] = &TileProduct<1, 1, false, 1, B>;
-  t.one[1][2] = &TileProduct<1, 2, false, 2, B>;
-  t.one[2][1] = &TileProduct<2, 1, false, 1, B>;
-  t.one[2][2] = &TileProduct<2, 2, false, 2, B>;
-  t.one[3][1] = &TileProduct<3, 1, false, 1, B>;
-  t.one[3][2] = &TileProduct<3, 2, false, 2, B>;
-  t.one[4][1] = &TileProduct<4, 1, false, 1, B>;
-  t.one[4][2] = &TileProduct<4, 2, false, 2, B>;
+  t.wide[1] = &TileProduct<1, few, 2, B>;
+  t.wide[2] = &TileProduct<2, few, 2, B>;
+  t.wide[3] = &TileProduct<3, 4, 2, B>;
+  t.wide[4] = &TileProduct<4, 4, 2, B>;
+  t.one[1][1] = &TileProduct<1, 1, 1, B>;
+  t.one[1][2] = &TileProduct<1, 2, 2, B>;
+  t.one[2][1] = &TileProduct<2, 1, 1, B>;
+  t.one[2][2] = &TileProduct<2, 2, 2, B>;
+  t.one[3][1] = &TileProduct<3, 1, 1, B>;
+  t.one[3][2] = &TileProduct<3, 2, 2, B>;
+  t.one[4][1] = &TileProduct<4, 1, 1, B>;
+  t.one[4][2] = &TileProduct<4, 2, 2, B>;
   return t;
 }
 

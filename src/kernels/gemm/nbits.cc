@@ -21,6 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::ScalableTag<float>;
 // Of blocks that are no whole number of those vectors' bytes.
 using ShortTag = hn::CappedTag<float, 8>;
+// Single numbers: the portable target. Rows and columns at once would only be more code there.
+constexpr bool one_by_one = HWY_TARGET == HWY_SCALAR;
 
 template <class D>
 bool WholeVectors(const NBitsMatrix& b) {
@@ -258,15 +260,25 @@ HWY_INLINE void Product(const NBitsMatrix& b, const NBitsJob& job, int64_t colum
 
 template <class D, int bits, int rows>
 void MultiplyRows(const NBitsMatrix& b, const NBitsJob& job) {
-  constexpr int together = rows == 1 ? 4 : 2;
+  constexpr int together = one_by_one ? 1 : rows == 1 ? 4 : 2;
   int64_t column = job.begin;
-  for (; column + together <= job.end; column += together)
-    Product<D, bits, rows, together>(b, job, column);
+  if constexpr (together > 1) {
+    for (; column + together <= job.end; column += together)
+      Product<D, bits, rows, together>(b, job, column);
+  }
   for (; column < job.end; ++column) Product<D, bits, rows, 1>(b, job, column);
 }
 
 template <class D, int bits>
 void MultiplyBits(const NBitsMatrix& b, int rows, const NBitsJob& job) {
+  if constexpr (one_by_one) {
+    NBitsJob row = job;
+    for (int r = 0; r < rows; ++r) {
+      MultiplyRows<D, bits, 1>(b, row);
+      row.rows += job.row_stride, row.row_sums += job.sums_stride, row.y += b.n;
+    }
+    return;
+  }
   switch (rows) {
     case 1: return MultiplyRows<D, bits, 1>(b, job);
     case 2: return MultiplyRows<D, bits, 2>(b, job);

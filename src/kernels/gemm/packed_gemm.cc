@@ -114,7 +114,7 @@ bool takes_wide(const TileKernels& kernels, int64_t M, const StridedMatrix& a) {
 
 // For several panels, or for one of that many vectors.
 TileKernel wide_kernel(const PackedGemm& g, int rows, int vectors) {
-  if (!g.widens()) return vectors == 0 ? g.kernels.wide[rows] : g.kernels.by_rows[rows][vectors];
+  if (!g.widens()) return vectors == 0 ? g.kernels.wide[rows] : g.kernels.tiles[rows][vectors];
   const Float16Tiles& halves =
       g.type == ElementType::float16 ? g.kernels.float16 : g.kernels.bfloat16;
   return vectors == 0 ? halves.wide[rows] : halves.one[rows][vectors];

@@ -29,8 +29,12 @@ struct StoreColumns {
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
   static constexpr bool clips = activation == Activation::clip;
-  // Activations are chains of operations, of which so many overlap.
-  static constexpr int rows_at_once = one_by_one ? 1 : whole || clips ? 4 / vectors : 2;
+  // Long chains of operations, of which so many overlap, are the more code the more rows; a tile
+  // has twice as many.
+  static constexpr int rows_at_once = one_by_one                ? 1
+                                      : !takes_long(activation) ? 4 / vectors
+                                      : whole                   ? tile_rows / 2
+                                                                : 2;
 
   StoreColumns(const TileStore& store, int64_t column)
       : s(store),
@@ -52,13 +56,13 @@ struct StoreColumns {
     if constexpr (clips) return Clamp(d, v, low, high);
     return Activate<activation>(d, v, e);
   }
-  // The next `rows` rows. `residual`: 0 none, 1 before the activation, 2 behind it.
+  // The next `rows` rows. `residual`: 0 none, 1 before the activation, 2 behind it if there is one.
   template <int rows, int residual>
   HWY_INLINE void Rows(const float* sums, const float* addend, float* to, const float* bias_at,
                        const V (&bias)[vectors], int64_t sums_stride, int64_t addend_stride,
                        int64_t to_stride) const {
     V v[rows][vectors];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 2
       for (int k = 0; k < vectors; ++k) {
@@ -68,16 +72,16 @@ struct StoreColumns {
           v[i][k] = hn::MulAdd(beta, Load(addend + i * addend_stride + k * lanes()), v[i][k]);
       }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 2
       for (int k = 0; k < vectors; ++k) {
         v[i][k] = Activated(v[i][k]);
-        if constexpr (residual == 2)
+        if (residual == 2 && addend != nullptr)
           v[i][k] = hn::MulAdd(beta, Load(addend + i * addend_stride + k * lanes()), v[i][k]);
       }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
 #pragma GCC unroll 2
       for (int k = 0; k < vectors; ++k) {
@@ -96,7 +100,7 @@ struct StoreColumns {
     const int64_t sums_stride = s.sums_stride, addend_stride = s.residual_stride,
                   to_stride = s.c_stride;
     const float* sums = s.sums + j;
-    const float* addend = residual != 0 ? s.residual + j : nullptr;
+    const float* addend = residual != 0 && s.residual != nullptr ? s.residual + j : nullptr;
     const float* bias_at = per_row ? s.bias : nullptr;
     float* to = s.c + j;
     V bias[vectors];
@@ -111,7 +115,7 @@ struct StoreColumns {
       for (; left >= n; left -= n) {
         Rows<n, residual>(sums, addend, to, bias_at, bias, sums_stride, addend_stride, to_stride);
         sums += n * sums_stride, to += n * to_stride;
-        if (residual != 0) addend += n * addend_stride;
+        if (addend != nullptr) addend += n * addend_stride;
         if (bias_at != nullptr) bias_at += n;
       }
     };
@@ -119,8 +123,8 @@ struct StoreColumns {
     step(std::integral_constant<int, 1>());
   }
   void All() const {
-    if (s.residual == nullptr) return AllWith<0>();
     if constexpr (clips) {
+      if (s.residual == nullptr) return AllWith<0>();
       if (!e.residual_last) return AllWith<1>();
     }
     AllWith<2>();
@@ -136,12 +140,13 @@ struct StoreColumns {
   float low, high;
 };
 
-// A residual stands behind the activation, unless that clips.
+// A residual stands behind the activation, unless that clips. Two vectors side by side are for what
+// takes no longer than loading them.
 template <Activation activation>
 void StoreTileAs(const TileStore& s) {
   const int64_t lanes = StoreColumns<activation, 1, true>::lanes();
   int64_t j = 0;
-  if constexpr (!one_by_one) {
+  if constexpr (!one_by_one && !takes_long(activation)) {
     for (; j + 2 * lanes <= s.columns; j += 2 * lanes)
       StoreColumns<activation, 2, true>(s, j).All();
   }
@@ -398,14 +403,6 @@ void Dot(int64_t k, const float* a, int64_t a_stride, int rows, const float* b, 
   }
 }
 
-template <int group, class Rows>
-void FillGroups(TileKernels::Table& table, Rows all_rows) {
-  if constexpr (group <= tile_lanes) {
-    FillTiles<false, 1, false, group>(table, all_rows);
-    FillTiles<false, 2, false, group>(table, all_rows);
-  }
-}
-
 TileKernels MakeTable() {
   TileKernels table;
   table.lanes = tile_lanes;
@@ -416,33 +413,20 @@ TileKernels MakeTable() {
   table.portable = is_portable;
   static_assert(2 * tile_lanes % flat_rows == 0);
   constexpr auto all_rows = std::make_integer_sequence<int, tile_rows>();
-  FillTiles<false, 1>(table.by_rows, all_rows);
-  FillTiles<false, 2>(table.by_rows, all_rows);
-  FillTiles<true, 1>(table.k_major, all_rows);
-  FillTiles<true, 2>(table.k_major, all_rows);
-  FillTiles<false, 1, true>(table.by_offsets, all_rows);
-  FillTiles<false, 2, true>(table.by_offsets, all_rows);
-#if HWY_TARGET == HWY_AVX3
-  table.halves = halves_wide_vectors();
-  FillTiles<false, 1, false, 1, true>(table.by_rows, all_rows);
-  FillTiles<false, 2, false, 1, true>(table.by_rows, all_rows);
-  FillTiles<false, 1, true, 1, true>(table.by_offsets, all_rows);
-  FillTiles<false, 2, true, 1, true>(table.by_offsets, all_rows);
-#endif
-  FillGroups<2>(table.by_groups[0], all_rows);
-  FillGroups<4>(table.by_groups[1], all_rows);
-  FillGroups<8>(table.by_groups[2], all_rows);
-  FillTiles<true, 3>(table.k_major, std::make_integer_sequence<int, flat_rows>());
+  FillTiles<1>(table, all_rows);
+  FillTiles<2>(table, all_rows);
+  FillTiles<max_tile_vectors>(table, std::make_integer_sequence<int, flat_rows>());
+  table.halves = HWY_TARGET == HWY_AVX3 && halves_wide_vectors();
   // As many panels as keep enough sums in flight to hide the latency of a multiply-add.
   constexpr int few = has_32_registers ? 4 : 2;
-  table.wide[1] = &TileProduct<1, 2 * few, false, 2>;
+  table.wide[1] = &TileProduct<1, 2 * few, 2>;
   table.wide_panels[1] = few;
-  table.wide[2] = &TileProduct<2, 2 * few, false, 2>;
+  table.wide[2] = &TileProduct<2, 2 * few, 2>;
   table.wide_panels[2] = few;
-  table.wide[3] = &TileProduct<3, 4, false, 2>;
+  table.wide[3] = &TileProduct<3, 4, 2>;
   table.wide_panels[3] = 2;
   if (has_32_registers) {
-    table.wide[4] = &TileProduct<4, 4, false, 2>;
+    table.wide[4] = &TileProduct<4, 4, 2>;
     table.wide_panels[4] = 2;
   }
   table.float16 = MakeFloat16Tiles<Float16Bits>();

@@ -21,13 +21,27 @@ struct TileStore {
   const float* residual = nullptr;  // already at the tile's corner
   int64_t residual_stride = 0;
 };
+// Where the terms of a strip's rows are: side by side in each row; k-major, the rows' side by side
+// in each term; each term at an offset of its own; or by rows, where 2, 4 or 8 neighbours (no more
+// than a vector has lanes) make a term, each for the columns of B that stand at its place among so
+// many.
+enum class TileForm : uint8_t { by_rows, k_major, by_offsets, by_twos, by_fours, by_eights };
+constexpr int group_of(TileForm form) {
+  switch (form) {
+    case TileForm::by_twos: return 2;
+    case TileForm::by_fours: return 4;
+    case TileForm::by_eights: return 8;
+    default: return 1;
+  }
+}
+
 // One product of a strip of A (up to `tile_rows` rows) and a panel of B (one or two vectors wide,
 // or several panels in the wide kernels), over k terms.
 struct TileJob {
   int64_t k = 0;
   const float* a = nullptr;
-  int64_t a_stride = 0;  // floats between rows; in k-major kernels, between terms
-  // Kernels by offsets: a term's distance from a row's place; and the place of row 7.
+  int64_t a_stride = 0;  // floats between rows; k-major, between terms
+  // By offsets: a term's distance from a row's place; and the place of row 7.
   const int32_t* offsets = nullptr;
   const float* a_high = nullptr;
   const void* b = nullptr;     // floats, or halves in the kernels of Float16Tiles
@@ -38,12 +52,15 @@ struct TileJob {
   const float* prefetch = nullptr;
   int64_t prefetch_stride = 16;
   int prefetch_lines = 0;
-  bool resume = false;    // `sums` holds those of earlier terms, to be continued; not by groups
-  float* sums = nullptr;  // rows x tile width, dense, aligned to 64 bytes
+  bool resume = false;  // `sums` holds those of earlier terms, to be continued
+  TileForm form = TileForm::by_rows;
+  bool half_empty = false;  // the upper half of the panel's last vector holds no columns; only with
+                            // TileKernels::halves, by rows or by offsets
+  float* sums = nullptr;    // rows x tile width, dense, aligned to 64 bytes
   // Instead of leaving them in `sums`, finish and store them (its sums and rows do not count). Only
   // where TileKernels::finishes says so.
   const TileStore* store = nullptr;
-  // With `store`, in the kernels by groups: every row's sums begin with this bias, one value for
+  // With `store`: every row's sums begin with this bias, one value for
   // each of the store's columns, and are neither scaled nor given another when they are finished.
   // Where bias_to_start says so.
   const float* start = nullptr;
@@ -63,9 +80,6 @@ constexpr int low_tile_rows = 7;  // those that lie a stride apart in any case
 constexpr int max_tile_vectors = 3;
 constexpr int max_tile_columns = 48;
 constexpr int max_lanes = 16;
-// In a table of kernels, added to the number of vectors (one or two) where the upper half of the
-// last one holds no columns.
-constexpr int half_empty = max_tile_vectors;
 constexpr int max_wide_rows = 4;
 constexpr int max_wide_columns = 128;
 
@@ -82,15 +96,9 @@ struct TileKernels {
   int panel_columns = 0;  // two vectors
   int flat_rows = 0;      // most rows of tiles three vectors wide; divides panel_columns
   bool portable = false;  // of the target without vectors: there is less code for it
-  bool halves = false;  // by_rows and by_offsets have kernels of half_empty vectors, and these pay
-  // [rows][vectors]; A by rows, or k-major with the rows side by side, or each term somewhere.
-  using Table = TileKernel[max_tile_rows + 1][half_empty + 3];
-  Table by_rows = {};
-  Table k_major = {};
-  Table by_offsets = {};
-  // A by rows, whose terms are 2, 4 or 8 neighbours (where vectors have as many lanes), each for
-  // the columns of B that stand at its place among so many.
-  Table by_groups[3] = {};
+  bool halves = false;    // jobs may say that they are half empty, and it pays
+  // [rows][vectors]; three vectors k-major alone, with no more than flat_rows rows.
+  TileKernel tiles[max_tile_rows + 1][max_tile_vectors + 1] = {};
   // [rows]: wide_panels[rows] panels at a time, A by rows.
   TileKernel wide[max_wide_rows + 1] = {};
   int wide_panels[max_wide_rows + 1] = {};
