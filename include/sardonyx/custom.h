@@ -188,7 +188,7 @@ class KernelBuilder : public CustomNode {
   virtual ElementType output_element(int i) const = 0;  // undefined where it is not known
 
   // What `make` gave when this node was prepared first, for what must be made once: a node is
-  // prepared again for sizes that decide of ranks, and by runs where ranks or types are open. It
+  // prepared again for sizes that decide ranks, and by runs where ranks or types are open. It
   // lives as long as the node.
   virtual std::shared_ptr<void> once(const std::function<std::shared_ptr<void>()>& make) const = 0;
 

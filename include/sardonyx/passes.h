@@ -52,7 +52,7 @@ struct PassOptions {
 
 // Prepares the model as a session with these options would, up to the plan, and returns the
 // optimised graph in ONNX's textual syntax; nodes of the domain "sardonyx" are operators of the
-// engine's own. Of a model whose sizes decide of what rank values are it shows what holds for all
+// engine's own. Of a model whose sizes decide what rank values have it shows what holds for all
 // sizes. Makes no session and packs no weights. Throws Error as Session's constructor does.
 std::string optimized_text(const Model& model, const SessionOptions& options = {},
                            const PassOptions& pass_options = {});

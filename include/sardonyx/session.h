@@ -81,7 +81,7 @@ struct SessionOptions {
   bool exact = false;             // no algorithm that trades accuracy for speed
   bool assume_inference = false;  // old BatchNormalization/Dropout without is_test: inference
   // Bring all weights into the form of their kernels before the constructor returns (or, where
-  // sizes decide of what rank values are, when a plan is made), so that the first run takes as long
+  // sizes decide what rank values have, when a plan is made), so that the first run takes as long
   // as any other. Without it a session is there at once: its first run packs what it reads, when it
   // reaches it, and weights that no run reads are never packed.
   bool prepack = false;
@@ -178,7 +178,7 @@ struct PlanDescription {
 };
 
 // A model prepared for running. Preparing decides all that does not depend on the inputs; sizes
-// are bound when a run brings new ones. Of a model whose sizes decide of what rank values are, the
+// are bound when a run brings new ones. Of a model whose sizes decide what rank values have, the
 // first run, and the first with sizes that decide otherwise, makes a plan before it begins:
 // deadlines and cancelling wait for that. Any number of threads may run one session at the same
 // time. Move-only. Constructors throw Error: (unreadable), (invalid_model), (unsupported).
@@ -226,7 +226,7 @@ class Session {
 
   // What running consists of, whatever the sizes.
   std::vector<StepDescription> steps() const;
-  // What a run with these inputs consists of: where sizes decide of what rank values are, it is
+  // What a run with these inputs consists of: where sizes decide what rank values have, it is
   // planned for what they decide. Makes that plan if no run has. Throws Error as a run does.
   PlanDescription plan_for(const std::vector<NamedValue>& inputs) const;
   // Bytes of weights packed by runs so far or to be packed (not of those in files of packed

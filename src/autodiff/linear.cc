@@ -69,7 +69,7 @@ std::string along(GradientEmitter& e, const std::string& value, const std::strin
   return e.emit("Transpose", {e.emit("MatMul", {last, weights})}, {ints_attribute("perm", order)});
 }
 
-// The size that decides of the scale of all axes, and what it becomes, in lowest terms.
+// The size that decides the scale of all axes, and what it becomes, in lowest terms.
 struct SharedScale {
   int64_t from = 1, to = 1;
 };

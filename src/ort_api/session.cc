@@ -314,7 +314,7 @@ std::unique_ptr<OrtSession> prepared_session(OrtEnv& env, const ModelSource& sou
   require_not_cancelled(options);
   const OrtLogger logger = logger_of(env, options);
   LoadOptions load = load_options(source, options, logger);
-  // Models that options decide of are nobody else's.
+  // Models that options change are nobody else's.
   const bool can_share =
       container != nullptr && !source.edit && options.domains.empty() &&
       options.sardonyx_libraries.empty() &&

@@ -20,7 +20,7 @@ namespace sardonyx {
 
 // Where names stand for sizes, an If on one whose branches make different ranks leaves open all
 // that follows, and so do an input without a declared rank and a list of open length that is a
-// shape. A sized plan takes what the sizes of one run decide of that for granted, and keeps every
+// shape. A sized plan takes what the sizes of one run decide there for granted, and keeps every
 // other size a name: it serves all runs of which the same holds. Thread-safe.
 class SpecializedPlans {
  public:
