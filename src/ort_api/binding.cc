@@ -32,7 +32,6 @@ struct OrtIoBinding {
 
 // What has just been made is held by the binding alone; what is not, is the model's or an input.
 void OrtIoBinding::finish_run() {
-  given.clear();
   for (const auto& [name, target] : targets) {
     if (is_memory(target)) continue;
     require_same_type(binding.output(name), target.tensor());
@@ -126,6 +125,7 @@ OrtStatus* RunWithBinding(OrtSession* session, const OrtRunOptions* options,
     if (bound.session != session) refuse(ORT_INVALID_ARGUMENT, "the binding is another session's");
     if (bound.outputs.empty())
       refuse(ORT_INVALID_ARGUMENT, "At least one output should be requested.");
+    bound.given.clear();
     // Adapters do not affect runs of bindings.
     run_with(from, options, [&](const RunOptions& run) { bound.binding.run(run); });
     bound.finish_run();

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -17,7 +18,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -299,8 +299,10 @@ struct OrtSession {
   std::vector<LoadedLibrary> libraries;
   ConfigEntries config;
   std::shared_ptr<const Assignment> assignment;  // null: not asked for
-  // Profiling, while it is on: runs hold the mutex together, what ends it holds it alone.
-  std::shared_mutex profile_mutex;
+  // Profiling, while it is on: what ends it waits for the runs that write to the profile.
+  std::mutex profile_mutex;
+  std::condition_variable profile_is_free;
+  int profiled_runs = 0;
   std::unique_ptr<Profile> profile;
   std::atomic<bool> is_profiled = false;  // runs look at the rest only then
   std::string profile_prefix;
@@ -328,6 +330,19 @@ struct ModelSource {
 std::unique_ptr<OrtSession> made_session(const OrtEnv* env, const ModelSource& source,
                                          const OrtSessionOptions* options,
                                          OrtPrepackedWeightsContainer* container = nullptr);
+
+// A run that writes to the session's profile, if that is on. Any thread may end it.
+class ProfiledRun {
+ public:
+  explicit ProfiledRun(OrtSession& session);
+  ~ProfiledRun();
+  ProfiledRun(const ProfiledRun&) = delete;
+  ProfiledRun& operator=(const ProfiledRun&) = delete;
+  Profile* profile() const { return session_ == nullptr ? nullptr : session_->profile.get(); }
+
+ private:
+  OrtSession* session_ = nullptr;  // null: not profiled
+};
 
 void start_profiling(OrtSession& session, const OrtSessionOptions& options);
 // Writes the session's profile and returns the file's path; "" where it has none.

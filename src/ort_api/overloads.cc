@@ -40,6 +40,15 @@ std::string types_in(const std::vector<Overload::Place>& places) {
   return fmt::format("({})", fmt::join(types, ", "));
 }
 
+// What signatures, which are read line by line, take for a name.
+bool is_identifier(std::string_view name) {
+  const auto is_letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return !name.empty() && is_letter(name.front()) &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
 bool takes(const Overload& overload, const CustomNode& node) {
   for (int i = 0; i < node.input_count(); ++i) {
     if (!node.has_input(i)) continue;
@@ -91,15 +100,6 @@ void fail_node(const CustomNode& node, ErrorCode code, const std::string& messag
     place = error.location();
   }
   throw Error(code, message, place);
-}
-
-// What signatures, which are read line by line, take for a name.
-static bool is_identifier(std::string_view name) {
-  const auto is_letter = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  return !name.empty() && is_letter(name.front()) &&
-         std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
 
 std::string signature_of(const std::string& name, const std::vector<Overload>& overloads,

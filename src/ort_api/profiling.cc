@@ -60,9 +60,25 @@ void start_profiling(OrtSession& session, const OrtSessionOptions& options) {
   session.is_profiled = true;
 }
 
-std::string end_profiling(OrtSession& session) {
+ProfiledRun::ProfiledRun(OrtSession& session) {
+  if (!session.is_profiled) return;
   const std::lock_guard lock(session.profile_mutex);
+  if (session.profile == nullptr || !session.is_profiled) return;
+  session_ = &session;
+  ++session.profiled_runs;
+}
+
+ProfiledRun::~ProfiledRun() {
+  if (session_ == nullptr) return;
+  // Told under the lock: whoever waits may destroy the session then.
+  const std::lock_guard lock(session_->profile_mutex);
+  if (--session_->profiled_runs == 0) session_->profile_is_free.notify_all();
+}
+
+std::string end_profiling(OrtSession& session) {
+  std::unique_lock lock(session.profile_mutex);
   session.is_profiled = false;
+  session.profile_is_free.wait(lock, [&] { return session.profiled_runs == 0; });
   const std::unique_ptr<Profile> profile = std::move(session.profile);
   return profile == nullptr ? std::string()
                             : write_trace(*profile, session.profile_prefix, session.made_us);

@@ -37,11 +37,8 @@ template <class Run>
 void run_with(OrtSession& session, const OrtRunOptions* options, const Run& run) {
   RunOptions engine;
   std::optional<Profile> own_profile;
-  std::shared_lock lock(session.profile_mutex, std::defer_lock);
-  if (session.is_profiled) {
-    lock.lock();
-    engine.profile = session.profile.get();
-  }
+  const ProfiledRun profiled(session);
+  engine.profile = profiled.profile();
   if (options != nullptr) {
     engine.cancel = &options->terminate;
     if (options->profile_prefix) engine.profile = &own_profile.emplace();

@@ -158,6 +158,14 @@ OrtStatus* Run(OrtSession* session, const OrtRunOptions* options, const char* co
   });
 }
 
+// What a run needs that goes on while its caller does.
+struct AsyncRun {
+  RunValues values;
+  std::optional<ProfiledRun> profiled;
+  std::optional<Profile> own_profile;
+  std::string profile_prefix;
+};
+
 OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* options,
                     const char* const* input_names, const OrtValue* const* inputs,
                     size_t input_count, const char* const* output_names, size_t output_count,
@@ -165,24 +173,34 @@ OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* options,
   return guarded([&] {
     OrtSession& from = required(session, "session");
     required(callback, "run_async_callback");
-    auto values = std::make_shared<RunValues>(taken(from, options, input_names, inputs, input_count,
-                                                    output_names, output_count, outputs));
+    const auto job = std::make_shared<AsyncRun>();
+    job->values =
+        taken(from, options, input_names, inputs, input_count, output_names, output_count, outputs);
     std::vector<NamedValue> named;
-    for (size_t i = 0; i < values->inputs.size(); ++i)
-      if (values->inputs[i].kind() != Value::Kind::none)
-        named.emplace_back(from.session.inputs()[i].name, std::move(values->inputs[i]));
-    const auto done = [&from, values, outputs, callback, user](std::vector<Value> made,
-                                                               std::exception_ptr error) {
+    for (size_t i = 0; i < job->values.inputs.size(); ++i)
+      if (job->values.inputs[i].kind() != Value::Kind::none)
+        named.emplace_back(from.session.inputs()[i].name, std::move(job->values.inputs[i]));
+    const auto done = [&from, job, outputs, callback, user](std::vector<Value> made,
+                                                            std::exception_ptr error) {
       OrtStatus* const status = guarded([&] {
         if (error != nullptr) rethrow_of_run(error);
-        values->outputs = std::move(made);
-        give_outputs(from, *values, outputs);
+        if (job->own_profile) write_trace(*job->own_profile, job->profile_prefix, 0);
+        job->values.outputs = std::move(made);
+        give_outputs(from, job->values, outputs);
       });
+      job->profiled.reset();  // before the callback, which may release the session
       const bool failed = status != nullptr;
-      callback(user, failed ? nullptr : outputs, failed ? 0 : values->asked.size(), status);
+      callback(user, failed ? nullptr : outputs, failed ? 0 : job->values.asked.size(), status);
     };
     RunOptions run;
-    if (options != nullptr) run.cancel = &options->terminate;
+    run.profile = job->profiled.emplace(from).profile();
+    if (options != nullptr) {
+      run.cancel = &options->terminate;
+      if (options->profile_prefix) {
+        job->profile_prefix = *options->profile_prefix;
+        run.profile = &job->own_profile.emplace();
+      }
+    }
     from.session.run_async(std::move(named), done, run);
   });
 }

@@ -28,8 +28,7 @@ void FlatBuffer::count(uint64_t at, uint64_t bytes) {
 }
 
 void FlatBuffer::view(uint64_t at, uint64_t bytes) {
-  constexpr uint64_t most =
-      256;  // times the file: a place of 4 bytes may name a text of a thousand
+  constexpr uint64_t most = 256;  // places of 4 bytes may all name a text of a thousand
   viewed_ += bytes;
   if (viewed_ / most > bytes_.size()) refuse(at, "its parts name the same long texts too often");
 }

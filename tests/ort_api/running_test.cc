@@ -440,6 +440,34 @@ TEST_F(Running, OptionalsHoldOrDoNot) {
   EXPECT_TRUE(*static_cast<bool*>(data));
 }
 
+TEST_F(Running, TracesHaveRunsThatGoOnWhileTheCallerDoes) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("ort_api_async_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  const auto profiled = make_options();
+  EXPECT_OK(api().SetIntraOpNumThreads(profiled.get(), 2));
+  EXPECT_OK(api().EnableProfiling(profiled.get(), (folder / "trace").c_str()));
+  const auto traced = make_session(env.get(), sum, profiled.get());
+  const std::vector<const char*> names{"a", "b"}, total{"total"};
+  const std::vector<const OrtValue*> inputs{left.get(), right.get()};
+  std::vector<OrtValue*> made(1);
+  Waiting waiting;
+  ASSERT_OK(api().RunAsync(traced.get(), nullptr, names.data(), inputs.data(), 2, total.data(), 1,
+                           made.data(), when_done, &waiting));
+  {
+    std::unique_lock lock(waiting.mutex);
+    waiting.done.wait(lock, [&] { return waiting.is_done; });
+  }
+  const auto held = hold(made[0]);
+  char* path = nullptr;
+  ASSERT_OK(api().SessionEndProfiling(traced.get(), allocator(), &path));
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(text.find("\"Add\""), std::string::npos) << path;
+  EXPECT_OK(api().AllocatorFree(allocator(), path));
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(Running, TracesGoToAFile) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("ort_api_" + std::to_string(::getpid()));
