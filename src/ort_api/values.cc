@@ -142,9 +142,8 @@ std::vector<size_t> sorted_places(std::span<const Key> keys) {
   std::vector<size_t> places(keys.size());
   std::iota(places.begin(), places.end(), size_t{0});
   std::ranges::stable_sort(places, {}, [&](size_t i) -> const Key& { return keys[i]; });
-  const auto again =
-      std::ranges::unique(places, [&](size_t a, size_t b) { return keys[a] == keys[b]; });
-  places.erase(again.begin(), again.end());
+  const auto is_same = [&](size_t a, size_t b) { return keys[a] == keys[b]; };
+  places.erase(std::unique(places.begin(), places.end(), is_same), places.end());
   return places;
 }
 std::vector<size_t> sorted_places(const Tensor& keys) {
