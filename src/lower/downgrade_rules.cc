@@ -126,7 +126,9 @@ void split(DowngradeContext& ctx) {
   int64_t axis = view.attr_int("axis", 0);
   const int64_t rank = rank_of(ctx, 0);
   if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) cannot("its axis is none of its input's");
   const auto parts = static_cast<int64_t>(ctx.node().outputs.size());
+  if (parts == 0) cannot("it has no outputs");
   const auto size = (*type->shape)[static_cast<size_t>(axis)].value();
   if (!size) cannot("the size of the axis that it splits must be known there");
   ctx.remove_attribute("num_outputs");
@@ -518,8 +520,10 @@ Standardized standardized(DowngradeContext& ctx, const Statistics& of, const std
 
 std::vector<int64_t> axes_from(DowngradeContext& ctx, int64_t axis) {
   const int64_t rank = rank_of(ctx, 0);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis > rank) cannot("its axis is none of its input's");
   std::vector<int64_t> axes;
-  for (int64_t k = axis < 0 ? axis + rank : axis; k < rank; ++k) axes.push_back(k);
+  for (; axis < rank; ++axis) axes.push_back(axis);
   return axes;
 }
 

@@ -61,5 +61,22 @@ TEST(FuzzedTools, DowngradesOfRotaryEmbeddingWhoseTablesHaveNoRank) {
   }
 }
 
+TEST(FuzzedTools, DowngradesOfAxesThatTheirInputsDoNotHave) {
+  for (const char* node : {"y, z = Split<axis = -9000000, num_outputs = 2>(x)",
+                           "y = LayerNormalization<axis = -9000000000000>(x, s) z = Neg(x)"}) {
+    const Model model = Model::from_text(
+        "<ir_version: 9, opset_import: [\"\" : 18]> g (float[4, 6] x, float[6] s) => (y, z) { " +
+        std::string(node) + " }");
+    try {
+      convert(model, {.opset = 12});
+      ADD_FAILURE() << node << " was carried down";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("its axis is none of its input's"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sardonyx
