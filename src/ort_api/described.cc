@@ -9,8 +9,6 @@ namespace sardonyx::ort_api {
 
 namespace {
 
-using OpenSizes = std::map<std::string, int64_t, std::less<>>;
-
 ONNXType kind_of(TypeView::Kind kind) {
   switch (kind) {
     case TypeView::Kind::tensor: return ONNX_TYPE_TENSOR;

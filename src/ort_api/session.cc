@@ -258,24 +258,20 @@ void add_from_files(const Model& model, const OrtSessionOptions& options,
 }
 
 // The sizes of the options that the inputs leave open; what fits no input is ignored, as there.
-std::map<std::string, int64_t, std::less<>> open_sizes(const Model& model,
-                                                       const OrtSessionOptions& options) {
-  std::map<std::string, int64_t, std::less<>> sizes;
-  if (options.sizes.empty() && options.denoted_sizes.empty()) return sizes;
-  const GraphView graph = model.graph();
-  for (const ValueInfoView& input : graph.inputs()) {
-    const auto type = input.type();
-    if (!type || type->kind() != TypeView::Kind::tensor) continue;
-    size_t axis = 0;
-    for (const DimensionView& dimension : type->shape()) {
-      const size_t at = axis++;
-      if (dimension.size().value_or(0) > 0) continue;
-      const bool is_named = !ir::is_anonymous(dimension.name());
-      const std::string name =
-          is_named ? std::string(dimension.name()) : fmt::format("{}.{}", input.name(), at);
-      if (const auto named = options.sizes.find(name); named != options.sizes.end())
-        sizes[name] = named->second;
-      const auto denoted = options.denoted_sizes.find(dimension.denotation());
+OpenSizes open_sizes(const Model& model, const OrtSessionOptions& options) {
+  OpenSizes sizes;
+  const auto& graph = model.implementation().model.graph;
+  if ((options.sizes.empty() && options.denoted_sizes.empty()) || !graph) return sizes;
+  std::vector<ir::ValueInfo> inputs = graph->inputs;
+  ir::name_open_sizes(inputs);
+  for (const ir::ValueInfo& input : inputs) {
+    if (!input.type || !input.type->shape) continue;
+    for (const ir::Dimension& dimension : input.type->shape->dims) {
+      if (ir::declared_number(dimension)) continue;
+      const std::string name(ir::declared_name(dimension));
+      const auto named = options.sizes.find(name);
+      if (named != options.sizes.end()) sizes[name] = named->second;
+      const auto denoted = options.denoted_sizes.find(dimension.denotation);
       if (denoted != options.denoted_sizes.end()) sizes[name] = denoted->second;
     }
   }

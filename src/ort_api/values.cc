@@ -156,18 +156,21 @@ std::vector<size_t> sorted_places(const Tensor& keys) {
   return places;
 }
 
+// Of the same type, whose elements are texts or whole bytes.
+void copy_element(const Tensor& from, size_t place, Tensor& to, size_t at) {
+  if (from.element_type() == ElementType::string) {
+    to.mutable_elements<std::string>()[at] = from.elements<std::string>()[place];
+    return;
+  }
+  const auto bytes = static_cast<size_t>(bit_width(from.element_type()) / 8);
+  std::memcpy(static_cast<char*>(to.mutable_data()) + at * bytes,
+              static_cast<const char*>(from.data()) + place * bytes, bytes);
+}
+
 // A map's keys, in memory of their own.
 Tensor keys_at(const Tensor& keys, const std::vector<size_t>& places) {
   Tensor made(keys.element_type(), {static_cast<int64_t>(places.size())});
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (keys.element_type() == ElementType::string) {
-      made.mutable_elements<std::string>()[i] = keys.elements<std::string>()[places[i]];
-    } else {
-      const auto bytes = static_cast<size_t>(bit_width(keys.element_type()) / 8);
-      std::memcpy(static_cast<char*>(made.mutable_data()) + i * bytes,
-                  static_cast<const char*>(keys.data()) + places[i] * bytes, bytes);
-    }
-  }
+  for (size_t i = 0; i < places.size(); ++i) copy_element(keys, places[i], made, i);
   return made;
 }
 
@@ -180,12 +183,7 @@ Tensor values_of(const Map& map, const std::vector<size_t>& places) {
     const Tensor& one = map.values[places[i]].tensor();
     if (one.element_type() != first.element_type() || one.size() != 1)
       refuse(ORT_NOT_IMPLEMENTED, "the values of the map are not single elements of one type");
-    if (one.element_type() == ElementType::string) {
-      all.mutable_elements<std::string>()[i] = one.elements<std::string>()[0];
-    } else {
-      std::memcpy(static_cast<char*>(all.mutable_data()) + i * one.byte_size(), one.data(),
-                  one.byte_size());
-    }
+    copy_element(one, 0, all, i);
   }
   return all;
 }
@@ -193,14 +191,9 @@ Tensor values_of(const Map& map, const std::vector<size_t>& places) {
 // The other way round: scalars, each with memory of its own.
 std::vector<Value> scalars_of(const Tensor& all, const std::vector<size_t>& places) {
   std::vector<Value> values;
-  const size_t bytes = static_cast<size_t>(bit_width(all.element_type()) / 8);
   for (const size_t place : places) {
     Tensor one(all.element_type(), {});
-    if (all.element_type() == ElementType::string) {
-      one.mutable_elements<std::string>()[0] = all.elements<std::string>()[place];
-    } else {
-      std::memcpy(one.mutable_data(), static_cast<const char*>(all.data()) + place * bytes, bytes);
-    }
+    copy_element(all, place, one, 0);
     values.emplace_back(std::move(one));
   }
   return values;

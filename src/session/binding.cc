@@ -38,10 +38,13 @@ std::string text_of(const Value& value) {
                      to_string(value.tensor().shape()));
 }
 
-bool is_same_memory(const Value& made, const Tensor& wanted) {
-  return made.is_tensor() && made.tensor().data() == wanted.data() &&
-         made.tensor().element_type() == wanted.element_type() &&
+bool fits(const Value& made, const Tensor& wanted) {
+  return made.is_tensor() && made.tensor().element_type() == wanted.element_type() &&
          made.tensor().shape() == wanted.shape();
+}
+
+bool is_same_memory(const Value& made, const Tensor& wanted) {
+  return fits(made, wanted) && made.tensor().data() == wanted.data();
 }
 
 }  // namespace
@@ -112,10 +115,7 @@ void Binding::Implementation::end_output(size_t i) {
     return;
   }
   if (is_same_memory(outputs[i], target.memory)) return;
-  const bool fits = outputs[i].is_tensor() &&
-                    outputs[i].tensor().element_type() == target.memory.element_type() &&
-                    outputs[i].tensor().shape() == target.memory.shape();
-  if (target.is_an_input && fits) return;
+  if (target.is_an_input && fits(outputs[i], target.memory)) return;
   const std::string made = text_of(outputs[i]);
   fail_at(place(i), ErrorCode::bad_input, "is {}, and is bound to memory for {}", made,
           text_of(target.memory));

@@ -160,21 +160,27 @@ void when_done(void* user, OrtValue** outputs, size_t count, OrtStatus* status) 
   waiting.done.notify_one();
 }
 
-TEST_F(Running, CanGoOnWhileTheCallerDoes) {
-  const auto two_threads = make_options();
-  EXPECT_OK(api().SetIntraOpNumThreads(two_threads.get(), 2));
-  const auto threaded = make_session(env.get(), sum, two_threads.get());
+// The output "total" of a run that goes on while its caller does.
+Held<OrtValue> run_async(OrtSession* session, const OrtValue* a, const OrtValue* b) {
   const std::vector<const char*> names{"a", "b"}, total{"total"};
-  const std::vector<const OrtValue*> inputs{left.get(), right.get()};
+  const std::vector<const OrtValue*> inputs{a, b};
   std::vector<OrtValue*> made(1);
   Waiting waiting;
-  ASSERT_OK(api().RunAsync(threaded.get(), nullptr, names.data(), inputs.data(), 2, total.data(), 1,
+  EXPECT_OK(api().RunAsync(session, nullptr, names.data(), inputs.data(), 2, total.data(), 1,
                            made.data(), when_done, &waiting));
   std::unique_lock lock(waiting.mutex);
   waiting.done.wait(lock, [&] { return waiting.is_done; });
   EXPECT_EQ(waiting.code, ORT_OK);
-  ASSERT_EQ(waiting.outputs.size(), 1u);
-  EXPECT_EQ(floats_of(hold(waiting.outputs[0]).get()), (std::vector<float>{11, 22, 33}));
+  EXPECT_EQ(waiting.outputs, made);
+  return hold(made[0]);
+}
+
+TEST_F(Running, CanGoOnWhileTheCallerDoes) {
+  const auto two_threads = make_options();
+  EXPECT_OK(api().SetIntraOpNumThreads(two_threads.get(), 2));
+  const auto threaded = make_session(env.get(), sum, two_threads.get());
+  const auto made = run_async(threaded.get(), left.get(), right.get());
+  EXPECT_EQ(floats_of(made.get()), (std::vector<float>{11, 22, 33}));
 }
 
 TEST_F(Running, BindsInputsAndOutputsOnce) {
@@ -448,17 +454,7 @@ TEST_F(Running, TracesHaveRunsThatGoOnWhileTheCallerDoes) {
   EXPECT_OK(api().SetIntraOpNumThreads(profiled.get(), 2));
   EXPECT_OK(api().EnableProfiling(profiled.get(), (folder / "trace").c_str()));
   const auto traced = make_session(env.get(), sum, profiled.get());
-  const std::vector<const char*> names{"a", "b"}, total{"total"};
-  const std::vector<const OrtValue*> inputs{left.get(), right.get()};
-  std::vector<OrtValue*> made(1);
-  Waiting waiting;
-  ASSERT_OK(api().RunAsync(traced.get(), nullptr, names.data(), inputs.data(), 2, total.data(), 1,
-                           made.data(), when_done, &waiting));
-  {
-    std::unique_lock lock(waiting.mutex);
-    waiting.done.wait(lock, [&] { return waiting.is_done; });
-  }
-  const auto held = hold(made[0]);
+  run_async(traced.get(), left.get(), right.get());
   char* path = nullptr;
   ASSERT_OK(api().SessionEndProfiling(traced.get(), allocator(), &path));
   std::ifstream file(path);

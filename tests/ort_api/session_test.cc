@@ -50,6 +50,14 @@ class Sessions : public testing::Test {
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
+  Held<OrtSession> session_of(const std::string& path) const {
+    OrtSession* made = nullptr;
+    EXPECT_OK(api().CreateSession(env.get(), path.c_str(), options.get(), &made));
+    return {made, {api().ReleaseSession}};
+  }
+  std::vector<float> y_of(OrtSession* session) const {
+    return floats_of(run(session, {{"x", input.get()}}, {"y"})[0].get());
+  }
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("ort_api_session_" + std::to_string(::getpid()));
   Held<OrtEnv> env = make_env();
@@ -227,10 +235,8 @@ TEST_F(Sessions, ExternalDataIsReadWhereOtherInitializersAreGiven) {
   std::vector<float> v{6, 7};
   const auto value = floats(v, {2});
   EXPECT_OK(api().AddInitializer(options.get(), "v", value.get()));
-  OrtSession* made = nullptr;
-  ASSERT_OK(api().CreateSession(env.get(), path.c_str(), options.get(), &made));
-  const Held<OrtSession> session{made, {api().ReleaseSession}};
-  EXPECT_EQ(floats_of(run(made, {{"x", input.get()}}, {"y"})[0].get()), (std::vector<float>{4, 5}));
+  const auto session = session_of(path);
+  EXPECT_EQ(y_of(session.get()), (std::vector<float>{4, 5}));
 }
 
 TEST_F(Sessions, ExternalDataFromMemory) {
@@ -266,11 +272,9 @@ TEST_F(Sessions, ExternalInitializersAreCopied) {
   const char* const name = "w";
   const OrtValue* const given = value.get();
   ASSERT_OK(api().AddExternalInitializers(options.get(), &name, &given, 1));
-  OrtSession* made = nullptr;
-  ASSERT_OK(api().CreateSession(env.get(), path.c_str(), options.get(), &made));
-  const Held<OrtSession> session{made, {api().ReleaseSession}};
+  const auto session = session_of(path);
   w.assign(2, 0);  // is the caller's again
-  EXPECT_EQ(floats_of(run(made, {{"x", input.get()}}, {"y"})[0].get()), (std::vector<float>{6, 7}));
+  EXPECT_EQ(y_of(session.get()), (std::vector<float>{6, 7}));
 }
 
 TEST_F(Sessions, ExternalDataThatIsTooSmallIsRefused) {
@@ -367,11 +371,9 @@ TEST_F(Sessions, AContainerSeesThatExternalDataChanged) {
 // A program that writes its next model to the file of the last one.
 TEST_F(Sessions, RunOnWhenTheirFileIsWrittenAnew) {
   const std::string path = file("model.onnx", model_bytes(scaled));
-  OrtSession* made = nullptr;
-  ASSERT_OK(api().CreateSession(env.get(), path.c_str(), options.get(), &made));
-  const Held<OrtSession> session{made, {api().ReleaseSession}};
+  const auto session = session_of(path);
   file("model.onnx", "");
-  EXPECT_EQ(floats_of(run(made, {{"x", input.get()}}, {"y"})[0].get()), (std::vector<float>{2, 3}));
+  EXPECT_EQ(y_of(session.get()), (std::vector<float>{2, 3}));
 }
 
 TEST_F(Sessions, TheModelCanBeWritten) {
