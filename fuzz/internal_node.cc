@@ -176,6 +176,7 @@ class Drawing {
   void take(MaxPool&);
   void take(MaxPoolGradient&);
   void take(QLinearConv&);
+  void take(QuantizedConv&);
   void take(QuantizedMatMul&);
   void take(ScaleShift&);
   void take(SpaceToDepth&);
@@ -362,6 +363,29 @@ void Drawing::take(QLinearConv& op) {
   for (int i = 0; i < 3; ++i)
     op.scales.push_back({static_cast<float>(from_one(9)) / 8, static_cast<int32_t>(below(200))});
   op.relu = one_in(2);
+}
+
+void Drawing::take(QuantizedConv& op) {
+  const size_t spatial = one_in(4) ? 1 + below(3) : 2;
+  const bool depthwise = one_in(3);
+  op.nhwc = !one_in(3);
+  op.group = depthwise ? from_one(40) : one_in(4) ? from_one(3) : 1;
+  const int64_t each = depthwise ? 1 : from_one(20), channels = op.group * each,
+                out = op.group * from_one(depthwise && op.nhwc ? 1 : 20);
+  const Shape kernel = one_in(3) ? Shape(spatial, 1) : shape_of(spatial, 4);
+  draw_window(op.window, kernel);
+  Shape w{out, each};
+  w.insert(w.end(), kernel.begin(), kernel.end());
+  const ElementType of_x = byte(), of_w = byte();
+  draw_activation(op.activation);
+  if (!QuantizedConv::takes_activation(op.activation.function)) op.activation = {};
+  want(QuantizedConv::x, image(channels, spatial, op.nhwc), false, of_x);
+  want(QuantizedConv::x_scale, {}, one_in(2));
+  if (one_in(2)) want(QuantizedConv::x_zero, {}, one_in(2), of_x);
+  want(QuantizedConv::w, w, true, of_w);
+  want(QuantizedConv::w_scale, one_in(2) ? Shape{out} : Shape{}, one_in(2));
+  if (one_in(2)) want(QuantizedConv::w_zero, one_in(2) ? Shape{out} : Shape{}, true, of_w);
+  if (one_in(2)) want(QuantizedConv::bias, {out}, one_in(2));
 }
 
 void Drawing::take(QuantizedMatMul& op) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/tensor.h"
 #include "ort_api/handles.h"
 #include "sardonyx/elements.h"
 
@@ -273,7 +274,8 @@ OrtStatus* CreateValue(const OrtValue* const* in, size_t count, ONNXType type, O
     } else if (type == ONNX_TYPE_MAP) {
       if (count != 2)
         refuse(ORT_FAIL, "a map is made of two values, keys and values; {} were given", count);
-      const Tensor& keys = tensor_of(in[0], "in");
+      // A caller's memory may begin anywhere.
+      const Tensor keys = ir::aligned(tensor_of(in[0], "in"));
       const Tensor& values = tensor_of(in[1], "in");
       if (keys.size() != values.size())
         refuse(ORT_FAIL, "{} keys were given, and {} values", keys.size(), values.size());

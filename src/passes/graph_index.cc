@@ -111,6 +111,20 @@ bool GraphIndex::same_shape(std::string_view a, std::string_view b) const {
   return x && y && x->type.shape && y->type.shape && *x->type.shape == *y->type.shape;
 }
 
+const Tensor* GraphIndex::vector_along(size_t axis, std::string_view value,
+                                       std::string_view image) const {
+  const ir::Dims* shape = shape_of(image);
+  const Tensor* vector = constant(value);
+  if (shape == nullptr || axis >= shape->size() || vector == nullptr ||
+      vector->element_type() != ElementType::float32 || !((*shape)[axis] == vector->size()))
+    return nullptr;
+  // Every dimension but the one along the axis must be 1.
+  const int64_t at = vector->rank() - static_cast<int64_t>(shape->size() - axis);
+  const bool fits = at >= 0 && vector->rank() <= static_cast<int64_t>(shape->size()) &&
+                    vector->shape()[static_cast<size_t>(at)] == vector->size();
+  return fits ? vector : nullptr;
+}
+
 void GraphIndex::change(size_t i, ir::Node node) {
   ++edits_;
   count(graph_.nodes[i], i, -1);

@@ -66,6 +66,9 @@ class GraphIndex {
   std::optional<int32_t> byte(std::string_view value) const;
   bool is_float32(std::string_view value) const;
   bool same_shape(std::string_view a, std::string_view b) const;
+  // The constant float32 `value` where, broadcast against `image`, it has one number for each index
+  // along that axis, and the same for all others; null where it is none.
+  const Tensor* vector_along(size_t axis, std::string_view value, std::string_view image) const;
 
   // Changes node i, which does the same work as before.
   void change(size_t i, ir::Node node);

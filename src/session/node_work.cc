@@ -24,6 +24,7 @@ using ops::internal::FusedElementwise;
 using ops::internal::is;
 using ops::internal::MatMul;
 using ops::internal::QLinearConv;
+using ops::internal::QuantizedConv;
 
 // Operators that move, choose or describe elements without arithmetic.
 bool only_moves(std::string_view op) {
@@ -193,6 +194,8 @@ std::optional<double> product_operations(const Operands& x) {
   if (is<FusedConvChain>(x.node)) return chain_operations(x);
   if (op == "DeformConv") return made * (2 * product_from(x.in(1), 1));
   if (op == "ConvInteger") return 2 * made * product_from(x.in(1), 1);
+  if (op == "QuantizedConv")
+    return made * (2 * product_from(x.in(QuantizedConv::w), 1) + 1 + x.has(QuantizedConv::bias));
   if (op == "QLinearConv") {
     constexpr double summing = 4;  // two made floats, added, and made bytes
     return made *

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <type_traits>
 
 #include "kernels/conv/conv_int8.h"
 #include "kernels/conv/conv_int8_nhwc.h"
@@ -27,6 +28,9 @@ struct Case {
   int32_t x_zero = 0, y_zero = 0;
   std::vector<uint8_t> addend;  // N x C x spatial, or none
   ByteSum sum;
+  std::vector<float> shift;  // where y is float32; or none
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
 };
 
 uint8_t rounded(ElementType type, float v) {
@@ -68,28 +72,39 @@ uint8_t added(const Case& c, uint8_t first, uint8_t second) {
   return rounded(c.sum.y.type, std::nearbyint(quotient) + static_cast<float>(c.sum.y.zero));
 }
 
-// y [batch, out_channels, pixels], straight from the definition.
-std::vector<uint8_t> expected(const Case& c) {
+// Of element i of y [batch, out_channels, pixels], straight from the definition, without a bias.
+int64_t exact_sum(const Case& c, int64_t i) {
   const ConvParams& s = c.shape;
   const int64_t group_in = s.in_channels / s.group, group_out = s.out_channels / s.group,
                 taps = product(s, s.kernel);
-  std::vector<uint8_t> y;
-  for (int64_t i = 0; i < s.batch * s.out_channels * out_pixels(s); ++i) {
-    const int64_t pixel = i % out_pixels(s), m = i / out_pixels(s) % s.out_channels,
-                  n = i / out_pixels(s) / s.out_channels;
-    int64_t sum = c.bias[static_cast<size_t>(m)];
-    for (int64_t k = 0; k < group_in; ++k) {
-      for (int64_t t = 0; t < taps; ++t) {
-        const int64_t from = met(s, pixel, t);
-        if (from < 0) continue;
-        const int64_t channel = m / group_out * group_in + k;
-        const auto at = (n * s.in_channels + channel) * in_pixels(s) + from;
-        const auto wt = (m * group_in + k) * taps + t;
-        sum += int64_t{value(c.x_type, c.x[static_cast<size_t>(at)]) - c.x_zero} *
-               (value(c.w_type, c.w[static_cast<size_t>(wt)]) - c.w_zero[static_cast<size_t>(m)]);
-      }
+  const int64_t pixel = i % out_pixels(s), m = i / out_pixels(s) % s.out_channels,
+                n = i / out_pixels(s) / s.out_channels;
+  int64_t sum = 0;
+  for (int64_t k = 0; k < group_in; ++k) {
+    for (int64_t t = 0; t < taps; ++t) {
+      const int64_t from = met(s, pixel, t);
+      if (from < 0) continue;
+      const int64_t channel = m / group_out * group_in + k;
+      const auto at = (n * s.in_channels + channel) * in_pixels(s) + from;
+      const auto wt = (m * group_in + k) * taps + t;
+      sum += int64_t{value(c.x_type, c.x[static_cast<size_t>(at)]) - c.x_zero} *
+             (value(c.w_type, c.w[static_cast<size_t>(wt)]) - c.w_zero[static_cast<size_t>(m)]);
     }
-    const float scaled = static_cast<float>(sum) * c.scale[static_cast<size_t>(m)];
+  }
+  return sum;
+}
+
+size_t channel_of(const Case& c, int64_t i) {
+  return static_cast<size_t>(i / out_pixels(c.shape) % c.shape.out_channels);
+}
+
+int64_t y_size(const ConvParams& s) { return s.batch * s.out_channels * out_pixels(s); }
+
+std::vector<uint8_t> expected(const Case& c) {
+  std::vector<uint8_t> y;
+  for (int64_t i = 0; i < y_size(c.shape); ++i) {
+    const size_t m = channel_of(c, i);
+    const float scaled = static_cast<float>(exact_sum(c, i) + c.bias[m]) * c.scale[m];
     const uint8_t byte = rounded(c.y_type, std::nearbyint(scaled) + static_cast<float>(c.y_zero));
     y.push_back(c.addend.empty() ? byte : added(c, byte, c.addend[static_cast<size_t>(i)]));
   }
@@ -97,9 +112,9 @@ std::vector<uint8_t> expected(const Case& c) {
 }
 
 // [n, channels, pixels] as [n, pixels, channels], or back.
-std::vector<uint8_t> transposed(const std::vector<uint8_t>& from, int64_t n, int64_t rows,
-                                int64_t columns) {
-  std::vector<uint8_t> to(from.size());
+template <class T>
+std::vector<T> transposed(const std::vector<T>& from, int64_t n, int64_t rows, int64_t columns) {
+  std::vector<T> to(from.size());
   for (int64_t i = 0; i < n * rows * columns; ++i) {
     const int64_t image = i / (rows * columns), r = i / columns % rows, c = i % columns;
     to[static_cast<size_t>((image * columns + c) * rows + r)] = from[static_cast<size_t>(i)];
@@ -114,13 +129,16 @@ T* aligned(std::vector<std::byte>& memory, int64_t bytes) {
   return reinterpret_cast<T*>((at + 63) / 64 * 64);
 }
 
-std::vector<uint8_t> run(const Case& c, bool last, ThreadPool& pool) {
+// Y: uint8_t for all bytes, or float.
+template <class Y = uint8_t>
+std::vector<Y> run(const Case& c, bool last, ThreadPool& pool) {
   ConvParams s = c.shape;
   s.nhwc = last;
   const int64_t channels = conv_int8_nhwc_channels(s);
   std::vector<int32_t> sums(static_cast<size_t>(channels)), zeros(sums.size());
-  std::vector<float> scale(sums.size());
+  std::vector<float> scale(sums.size()), shift(sums.size());
   std::copy(c.scale.begin(), c.scale.end(), scale.begin());
+  std::copy(c.shift.begin(), c.shift.end(), shift.begin());
   bool any = false;
   for (size_t m = 0; m < c.w_zero.size(); ++m) {
     zeros[m] = c.w_zero[m] - (c.w_type == ElementType::uint8 ? 128 : 0);
@@ -149,16 +167,24 @@ std::vector<uint8_t> run(const Case& c, bool last, ThreadPool& pool) {
   auto* scratch = aligned<std::byte>(scratch_memory, scratch_bytes(pool.threads()));
   // Nothing may be read behind the input, nor written behind the output.
   const std::vector<uint8_t> x = last ? transposed(c.x, s.batch, s.in_channels, in_pixels(s)) : c.x;
-  std::vector<uint8_t> y(static_cast<size_t>(s.batch * s.out_channels * out_pixels(s)));
+  std::vector<Y> y(static_cast<size_t>(y_size(s)));
   ConvInt8 job;
   job.x_type = c.x_type, job.x = x.data(), job.x_zero = c.x_zero;
   job.weights = weights, job.weight_sums = sums.data();
   job.w_zero = any ? zeros.data() : nullptr;
-  job.bias = c.bias.data(), job.scale = scale.data();
+  job.scale = scale.data();
   job.y_type = c.y_type, job.zero = c.y_zero, job.y = y.data();
-  if (!c.addend.empty()) {  // where the output will be
-    y = transposed(c.addend, s.batch, s.out_channels, out_pixels(s));
-    job.addend = job.y = y.data(), job.sum = c.sum;
+  if (std::is_same_v<Y, float>) {
+    job.shift = c.shift.empty() ? nullptr : shift.data();
+    job.low = c.low, job.high = c.high;
+  } else {
+    job.bias = c.bias.data();
+  }
+  if constexpr (std::is_same_v<Y, uint8_t>) {
+    if (!c.addend.empty()) {  // where the output will be
+      y = transposed(c.addend, s.batch, s.out_channels, out_pixels(s));
+      job.addend = job.y = y.data(), job.sum = c.sum;
+    }
   }
   (last ? conv_int8_nhwc : conv_int8)(s, job, scratch, pool);
   return last ? transposed(y, s.batch, out_pixels(s), s.out_channels) : y;
@@ -215,6 +241,39 @@ TEST(ConvInt8, BothLayoutsGiveTheExactSums) {
         ASSERT_TRUE(conv_int8_nhwc_applies(c.shape));
         EXPECT_EQ(run(c, true, *pool), y) << "channels last, case " << i;
         EXPECT_EQ(run(c, false, *pool), y) << "channels first, case " << i;
+      }
+    });
+  }
+}
+
+TEST(ConvInt8, FloatsAreScaledShiftedAndHeldInTheirRange) {
+  std::mt19937 random(12);
+  const auto real = [&](float low, float high) {
+    return std::uniform_real_distribution<float>(low, high)(random);
+  };
+  for (int i = 0; i < test::times(100); ++i) {
+    Case c = draw(random);
+    c.y_type = ElementType::float32;
+    for (int64_t m = 0; i % 3 != 0 && m < c.shape.out_channels; ++m) c.shift.push_back(real(-3, 3));
+    if (i % 2 == 0) c.low = 0;
+    if (i % 4 == 0) c.high = 6;
+    std::vector<double> wanted, error;
+    for (int64_t k = 0; k < y_size(c.shape); ++k) {
+      const size_t m = channel_of(c, k);
+      const double sum = static_cast<double>(exact_sum(c, k)) * c.scale[m];
+      wanted.push_back(std::clamp<double>(sum + (c.shift.empty() ? 0 : c.shift[m]), c.low, c.high));
+      error.push_back(0x1p-22 * (std::abs(sum) + 3));
+    }
+    each_target([&] {
+      for (ThreadPool* pool : {&one_thread(), &two_threads()}) {
+        for (const bool last : {true, false}) {
+          const std::vector<float> y = run<float>(c, last, *pool);
+          ASSERT_EQ(y.size(), wanted.size());
+          for (size_t k = 0; k < y.size(); ++k) {
+            ASSERT_NEAR(y[k], wanted[k], error[k])
+                << "case " << i << (last ? ", channels last" : ", channels first");
+          }
+        }
       }
     });
   }

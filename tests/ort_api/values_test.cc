@@ -276,6 +276,28 @@ TEST(Values, MapsAreSortedAndHaveEachKeyOnce) {
   EXPECT_EQ(static_cast<int64_t*>(data)[0], 3);
 }
 
+TEST(Values, MapsAreMadeOfKeysThatLieAnywhere) {
+  std::vector<std::byte> memory(4 * sizeof(int64_t));
+  std::byte* const odd = memory.data() + 4;  // no place for an int64
+  const std::array<int64_t, 3> keys{9, 3, 5};
+  std::memcpy(odd, keys.data(), sizeof keys);
+  std::vector<float> numbers{1, 2, 3};
+  const auto value = floats(numbers, {3});
+  const std::array<int64_t, 1> shape{3};
+  const auto info = cpu_info();
+  OrtValue* key = nullptr;
+  ASSERT_OK(api().CreateTensorWithDataAsOrtValue(info.get(), odd, sizeof keys, shape.data(), 1,
+                                                 ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, &key));
+  const auto held_key = hold(key);
+  const std::array<const OrtValue*, 2> parts{key, value.get()};
+  OrtValue* made = nullptr;
+  ASSERT_OK(api().CreateValue(parts.data(), 2, ONNX_TYPE_MAP, &made));
+  const auto map = hold(made);
+  OrtValue* found = nullptr;
+  ASSERT_OK(api().GetValue(made, 1, allocator(), &found));
+  EXPECT_EQ(floats_of(hold(found).get()), (std::vector<float>{2, 3, 1}));
+}
+
 TEST(Values, SizesLeaveNamesThatWereSetBefore) {
   OrtTensorTypeAndShapeInfo* info = nullptr;
   ASSERT_OK(api().CreateTensorTypeAndShapeInfo(&info));

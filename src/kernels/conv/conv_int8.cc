@@ -243,7 +243,9 @@ struct ChannelFinish {
     }
     how.term = term;
     how.scale = job.scale ? job.scale + channel : nullptr;
+    how.bias = job.shift ? job.shift + channel : nullptr;
     how.type = job.y_type, how.zero = job.zero;
+    how.low = job.low, how.high = job.high;
     if (job.w_zero) how.factor = pixel_sums;
   }
   // Of so many pixels. `to`: where they begin in each channel of the output.
@@ -251,8 +253,8 @@ struct ChannelFinish {
                   int64_t to) const {
     to += channel * z.out_pixels;
     if (!job.sums) {
-      finish_bytes(how, {sums, w_zero, count}, pixels, static_cast<uint8_t*>(job.y) + to,
-                   z.out_pixels);
+      finish_bytes(how, {sums, w_zero, count}, pixels,
+                   static_cast<uint8_t*>(job.y) + byte_size(job.y_type, to), z.out_pixels);
       return;
     }
     for (int64_t r = 0; r < count; ++r, sums += width, to += z.out_pixels) {

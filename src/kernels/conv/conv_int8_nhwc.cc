@@ -101,15 +101,12 @@ void copy_windows(const ByteRows& rows, const ConvInt8& job, int64_t first, int6
 
 // Of bytes as products take them.
 void sum_rows(const ByteRowsOf& rows, int64_t terms, int32_t* sums) {
-  const uint8_t* row = rows.data;
-  const auto mask = static_cast<uint8_t>(rows.is_signed ? 0x80 : 0);
-  const bool as_they_are = rows.is_signed && signed_rows(rows.groups) == SignedRows::as_they_are;
-  const int64_t too_much = as_they_are ? 128 * terms : 0;
-  for (int64_t i = 0; i < rows.count; ++i, row += rows.stride) {
-    uint32_t sum = 0;
-    for (int64_t k = 0; k < terms; ++k) sum += static_cast<uint8_t>(row[k] ^ mask);
-    sums[i] = static_cast<int32_t>(sum - static_cast<uint32_t>(too_much));
-  }
+  const auto top_bit = static_cast<uint8_t>(rows.is_signed ? 0x80 : 0);
+  sum_byte_rows(rows.data, rows.stride, rows.count, terms, top_bit, sums);
+  if (!rows.is_signed || signed_rows(rows.groups) != SignedRows::as_they_are) return;
+  for (int64_t i = 0; i < rows.count; ++i)
+    sums[i] =
+        static_cast<int32_t>(static_cast<uint32_t>(sums[i]) - static_cast<uint32_t>(128 * terms));
 }
 
 // What the sums of each output channel begin with, wrapping as the standard's int32 do: `term`.
@@ -151,6 +148,7 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvInt8& 
     const int64_t column = p * byte_panel_columns;
     ByteFinish at = finish;
     at.term += column, at.scale += column;
+    if (at.bias) at.bias += column;
     if (at.factor) at.factor += column;
     const int8_t* panel = job.weights + p * rows.panel_bytes();
     const int64_t next_bytes = p + 1 < rows.panels ? rows.panel_bytes() : 0;
@@ -158,7 +156,8 @@ void run_rows_task(const ByteRows& rows, const RowTasks& tasks, const ConvInt8& 
     const int64_t place = first * g.group_out + column;
     if (addend != nullptr) at.addend = addend + place;
     byte_panel_finish(from, panel, at, row_sums, std::min(byte_panel_columns, g.group_out - column),
-                      static_cast<uint8_t*>(job.y) + place, g.group_out, next);
+                      static_cast<uint8_t*>(job.y) + byte_size(job.y_type, place), g.group_out,
+                      next);
   }
 }
 
@@ -279,9 +278,10 @@ void conv_int8_nhwc(const ConvParams& shape, const ConvInt8& given, void* scratc
   ByteFinish finish;
   finish.term = terms;
   finish.factor = job.w_zero;
-  finish.scale = job.scale;
+  finish.scale = job.scale, finish.bias = job.shift;
   finish.each = true;
   finish.type = job.y_type, finish.zero = job.zero;
+  finish.low = job.low, finish.high = job.high;
   if (job.addend != nullptr) finish.sum = &job.sum, finish.type = job.sum.y.type;
   const PackedBlocks spaces(terms + conv_int8_nhwc_channels(shape), pool.threads(),
                             worker_floats(rows, tasks));

@@ -1,5 +1,6 @@
-// Convolution of bytes to bytes with channels last, summed exactly in int32: pixels are the rows of
-// matrix products, output channels their columns. Also one input channel for each output channel.
+// Convolution of bytes to bytes or floats with channels last, summed exactly in int32: pixels are
+// the rows of matrix products, output channels their columns. Also one input channel for each
+// output channel.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ int64_t conv_int8_nhwc_weights_size(const ConvParams& shape);
 void pack_conv_int8_nhwc_weights(const ConvParams& shape, ElementType type, const void* w,
                                  const int32_t* zeros, void* out, int32_t* sums, ThreadPool& pool);
 
-// y as ConvInt8 says, but with channels last; w_zero and scale have conv_int8_nhwc_channels
+// y as ConvInt8 says, but with channels last; w_zero, scale and shift have conv_int8_nhwc_channels
 // values. job.sums must be null.
 int64_t conv_int8_nhwc_scratch_bytes(const ConvParams& shape, int threads);
 void conv_int8_nhwc(const ConvParams& shape, const ConvInt8& job, void* scratch, ThreadPool& pool);

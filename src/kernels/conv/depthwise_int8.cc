@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv/depthwise_int8.cc"
@@ -12,6 +13,7 @@
 #include "kernels/conv/depthwise_nhwc.h"
 #include "kernels/convert/bytes-inl.h"
 #include "kernels/gemm/pack.h"
+#include "kernels/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sardonyx::kernels {
@@ -19,6 +21,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 namespace bytes = sardonyx::HWY_NAMESPACE::bytes;
+namespace math = sardonyx::HWY_NAMESPACE::math;
 
 constexpr int64_t part = depthwise_bytes_part;
 using Floats = bytes::Tag;
@@ -48,24 +51,33 @@ void Widen(const BytesPart& of, const X* from, int64_t pixels, float* to) {
   }
 }
 
+// Y: float, uint8_t or int8_t.
 template <class Y>
-void Narrow(const BytesPart& of, const float* sums, int64_t pixels, Y* to) {
+void Finish(const BytesPart& of, const float* sums, int64_t pixels, Y* to) {
+  constexpr bool is_float = std::is_same_v<Y, float>;
   const Floats d;
   const bytes::IntTag di;
-  const bytes::Rounder<Y> rounder(of.zero);
+  const bytes::Rounder<std::conditional_t<is_float, uint8_t, Y>> rounder(of.zero);
   hn::Vec<bytes::IntTag> bias[vectors];
-  bytes::Vec scale[vectors];
+  bytes::Vec scale[vectors], shift[vectors];
   for (int v = 0; v < vectors; ++v) {
     bias[v] = hn::LoadU(di, of.bias + v * lanes);
     scale[v] = hn::LoadU(d, of.scale + v * lanes);
+    shift[v] = hn::LoadU(d, of.shift + v * lanes);
   }
-  const auto pixel = [&](Y* to_bytes) HWY_ATTR {
+  const auto pixel = [&](Y* y) HWY_ATTR {
     bytes::Vec values[vectors];
     for (int v = 0; v < vectors; ++v) {
-      const auto total = hn::Add(hn::ConvertTo(di, hn::LoadU(d, sums + v * lanes)), bias[v]);
-      values[v] = hn::Mul(hn::ConvertTo(d, total), scale[v]);
+      const auto sum = hn::LoadU(d, sums + v * lanes);
+      if constexpr (is_float) {
+        const auto raised = math::RaiseTo(d, hn::MulAdd(sum, scale[v], shift[v]), of.low);
+        hn::StoreU(math::LowerTo(d, raised, of.high), d, y + v * lanes);
+      } else {
+        const auto total = hn::Add(hn::ConvertTo(di, sum), bias[v]);
+        values[v] = hn::Mul(hn::ConvertTo(d, total), scale[v]);
+      }
     }
-    rounder.template store<vectors>(values, to_bytes);
+    if constexpr (!is_float) rounder.template store<vectors>(values, y);
   };
   if (of.count == part) {
     for (int64_t i = 0; i < pixels; ++i, sums += part, to += of.channels) pixel(to);
@@ -84,10 +96,12 @@ void WidenPixels(const BytesPart& of, const uint8_t* from, int64_t pixels, float
   Widen(of, from, pixels, to);
 }
 
-void NarrowPixels(const BytesPart& of, const float* sums, int64_t pixels, uint8_t* to) {
-  if (of.y_type == ElementType::int8)
-    return Narrow(of, sums, pixels, reinterpret_cast<int8_t*>(to));
-  Narrow(of, sums, pixels, to);
+void FinishPixels(const BytesPart& of, const float* sums, int64_t pixels, void* to) {
+  switch (of.y_type) {
+    case ElementType::float32: return Finish(of, sums, pixels, static_cast<float*>(to));
+    case ElementType::int8: return Finish(of, sums, pixels, static_cast<int8_t*>(to));
+    default: return Finish(of, sums, pixels, static_cast<uint8_t*>(to));
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -99,7 +113,7 @@ namespace sardonyx::kernels {
 namespace {
 
 HWY_EXPORT(WidenPixels);
-HWY_EXPORT(NarrowPixels);
+HWY_EXPORT(FinishPixels);
 
 constexpr int64_t part = depthwise_bytes_part;
 
@@ -149,7 +163,7 @@ class RowTile {
         of_(job, g_.group, index),
         weights_(reinterpret_cast<const float*>(job.weights) + index * part * g_.taps),
         in_(in + index * part),
-        out_(out + index * part),
+        out_(out + byte_size(job.y_type, index * part)),
         input_(space),
         sums_(space + tasks.input_floats()) {}
 
@@ -171,8 +185,8 @@ class RowTile {
         lines.out = sums_;
         depthwise_nhwc_lines(lines);
         const int64_t pixel = (depth * g_.out[1] + at) * g_.out[2];
-        HWY_DYNAMIC_DISPATCH(NarrowPixels)
-        (of_, sums_, count * g_.out[2], out_ + pixel * g_.group);
+        HWY_DYNAMIC_DISPATCH(FinishPixels)
+        (of_, sums_, count * g_.out[2], out_ + byte_size(of_.y_type, pixel * g_.group));
       }
     }
   }
@@ -207,9 +221,12 @@ BytesPart::BytesPart(const ConvInt8& job, int64_t channels, int64_t index)
       x_zero(job.x_zero),
       zero(job.zero),
       channels(channels),
-      count(std::min(part, channels - index * part)) {
+      count(std::min(part, channels - index * part)),
+      low(job.low),
+      high(job.high) {
   std::copy_n(job.scale + index * part, count, scale);
   if (job.bias != nullptr) std::copy_n(job.bias + index * part, count, bias);
+  if (job.shift != nullptr) std::copy_n(job.shift + index * part, count, shift);
 }
 
 int64_t depthwise_bytes_scratch(const ConvGeometry& g, int threads) {
@@ -224,17 +241,17 @@ void depthwise_bytes(const ConvGeometry& g, const ConvInt8& job, void* scratch, 
   const auto* images = static_cast<const uint8_t*>(job.x);
   auto* out = static_cast<uint8_t*>(job.y);
   const int64_t work = divide_up(g.out[1], tasks.row_tiles) * g.out[0] * g.out[2] * part * g.taps;
-  pool.parallel_for(tasks.count(), divide_up(task_work, std::max<int64_t>(1, work)),
-                    [&](int64_t begin, int64_t end, int worker) {
-                      for (int64_t i = begin; i < end; ++i) {
-                        const int64_t row_tile = i % tasks.row_tiles,
-                                      index = i / tasks.row_tiles % tasks.parts,
-                                      image = i / tasks.row_tiles / tasks.parts;
-                        RowTile(tasks, job, index, images + image * g.in_pixels * g.group,
-                                out + image * g.out_pixels * g.group, spaces.space(worker))
-                            .run(tasks.row(row_tile), tasks.row(row_tile + 1));
-                      }
-                    });
+  pool.parallel_for(
+      tasks.count(), divide_up(task_work, std::max<int64_t>(1, work)),
+      [&](int64_t begin, int64_t end, int worker) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t row_tile = i % tasks.row_tiles, index = i / tasks.row_tiles % tasks.parts,
+                        image = i / tasks.row_tiles / tasks.parts;
+          RowTile(tasks, job, index, images + image * g.in_pixels * g.group,
+                  out + byte_size(job.y_type, image * g.out_pixels * g.group), spaces.space(worker))
+              .run(tasks.row(row_tile), tasks.row(row_tile + 1));
+        }
+      });
 }
 
 }  // namespace sardonyx::kernels

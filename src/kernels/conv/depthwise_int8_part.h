@@ -17,6 +17,8 @@ struct BytesPart {
   int64_t channels;  // bytes between pixels
   int64_t count;     // channels of the part that there are
   float scale[depthwise_bytes_part] = {};
+  float shift[depthwise_bytes_part] = {};
+  float low, high;
   int32_t bias[depthwise_bytes_part] = {};
 };
 

@@ -84,6 +84,7 @@ struct Part {
   __mmask16 mask = 0;  // of the channels that there are
   alignas(64) int32_t term[part] = {};
   alignas(64) float scale[part] = {};
+  alignas(64) float shift[part] = {};
 
   bool whole() const { return mask == 0xffff; }
 };
@@ -116,8 +117,9 @@ struct RowTile {
   const uint8_t* padding;  // a line
   uint8_t x_top, y_top;    // flips the sign bit of signed bytes
   int32_t zero;
-  int64_t groups, sets;
-  const Meetings* meetings;  // of 1 and 2 windows
+  float low, high;
+  int64_t groups, sets, y_size;  // y_size: bytes of an element
+  const Meetings* meetings;      // of 1 and 2 windows
 };
 
 // Some pixels, `step` bytes apart, side by side. `all`: the part has all of its channels.
@@ -263,26 +265,69 @@ class Rounder {
   const __mmask16 mask_;
 };
 
+// Makes sums of `across` outputs each floats.
+class Scaler {
+ public:
+  SARDONYX_VNNI Scaler(const RowTile& b, const Part& p)
+      : scale_(_mm512_load_ps(p.scale)),
+        shift_(_mm512_load_ps(p.shift)),
+        low_(_mm512_set1_ps(b.low)),
+        high_(_mm512_set1_ps(b.high)),
+        channels_(b.g.channels),
+        mask_(p.mask) {}
+
+  // The first `count` pixels of them.
+  SARDONYX_VNNI void store(const int32_t* sums, int64_t count, float* to) const {
+    const __m512i s0 = _mm512_load_si512(sums), s1 = _mm512_load_si512(sums + part),
+                  s2 = _mm512_load_si512(sums + 2 * part), s3 = _mm512_load_si512(sums + 3 * part);
+    constexpr int first_two = 0x44, last_two = 0xee, even = 0x88, odd = 0xdd;  // quarters
+    const __m512i low01 = _mm512_shuffle_i32x4(s0, s1, first_two),
+                  low23 = _mm512_shuffle_i32x4(s2, s3, first_two),
+                  high01 = _mm512_shuffle_i32x4(s0, s1, last_two),
+                  high23 = _mm512_shuffle_i32x4(s2, s3, last_two);
+    const __m512i pixels[across] = {
+        _mm512_shuffle_i32x4(low01, low23, even), _mm512_shuffle_i32x4(low01, low23, odd),
+        _mm512_shuffle_i32x4(high01, high23, even), _mm512_shuffle_i32x4(high01, high23, odd)};
+    for (int64_t k = 0; k < std::min(count, across); ++k) {
+      const __m512 value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(pixels[k]), scale_, shift_);
+      // The second where one is NaN.
+      _mm512_mask_storeu_ps(to + k * channels_, mask_,
+                            _mm512_min_ps(high_, _mm512_max_ps(low_, value)));
+    }
+  }
+
+ private:
+  const __m512 scale_, shift_, low_, high_;
+  const int64_t channels_;
+  const __mmask16 mask_;
+};
+
+template <int rows, int times, class How, class Y>
+SARDONYX_VNNI void store_outputs(const RowTile& b, const How& how, const int32_t* sums,
+                                 int64_t column, Y* to) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t k = 0; k < times; ++k)
+      how.store(sums + (i * times + k) * 4 * part, b.g.out[1] - column - k * across,
+                to + (i * b.g.out[1] + k * across) * b.g.channels);
+  }
+}
+
 template <int rows, int times>
 SARDONYX_VNNI void outputs(const RowTile& b, const Part& p, const uint8_t* const* lines,
                            int64_t column, uint8_t* y) {
   alignas(64) int32_t sums[rows * times * 4 * part];
   add_up<rows, times>(b, p, lines, column, sums);
-  const Rounder rounder(b, p);
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t k = 0; k < times; ++k)
-      rounder.store(sums + (i * times + k) * 4 * part, b.g.out[1] - column - k * across,
-                    y + (i * b.g.out[1] + k * across) * b.g.channels);
-  }
+  if (b.y_size == 1) return store_outputs<rows, times>(b, Rounder(b, p), sums, column, y);
+  store_outputs<rows, times>(b, Scaler(b, p), sums, column, reinterpret_cast<float*>(y));
 }
 
 // A line of windows.
 template <int rows>
 void line_of_outputs(const RowTile& b, const Part& p, const uint8_t* const* lines, uint8_t* y) {
-  const int64_t end = b.g.out[1];
+  const int64_t end = b.g.out[1], pixel = b.g.channels * b.y_size;
   int64_t x = 0;
-  for (; x + across < end; x += 2 * across) outputs<rows, 2>(b, p, lines, x, y + x * b.g.channels);
-  if (x < end) outputs<rows, 1>(b, p, lines, x, y + x * b.g.channels);
+  for (; x + across < end; x += 2 * across) outputs<rows, 2>(b, p, lines, x, y + x * pixel);
+  if (x < end) outputs<rows, 1>(b, p, lines, x, y + x * pixel);
 }
 
 // `rows` lines of output from `row` on.
@@ -299,7 +344,7 @@ void run_rows(const RowTile& b, Part& p, int64_t row, int64_t rows) {
     const bool inside = line >= 0 && line < g.in[0];
     lines[l] = inside ? p.ring + line % b.t.lines * b.t.line_bytes : b.padding;
   }
-  uint8_t* y = p.out + row * g.out[1] * g.channels;
+  uint8_t* y = p.out + row * g.out[1] * g.channels * b.y_size;
   rows == 2 ? line_of_outputs<2>(b, p, lines, y) : line_of_outputs<1>(b, p, lines, y);
 }
 
@@ -326,8 +371,11 @@ struct Job {
                     static_cast<uint8_t>(x_sign),
                     static_cast<uint8_t>(y_sign),
                     job.zero + y_sign,
+                    job.low,
+                    job.high,
                     row_groups(g),
                     weight_sets(job.w_zero != nullptr),
+                    byte_size(job.y_type, 1),
                     meetings};
     Part parts[together];
     for (int64_t i = 0; i < count; ++i) {
@@ -345,7 +393,8 @@ struct Job {
     const int64_t channel = index * part, used = std::min(part, g.channels - channel);
     Part p;
     p.in = static_cast<const uint8_t*>(job.x) + image * g.in[0] * g.in[1] * g.channels + channel;
-    p.out = static_cast<uint8_t*>(job.y) + image * g.out[0] * g.out[1] * g.channels + channel;
+    p.out = static_cast<uint8_t*>(job.y) +
+            byte_size(job.y_type, image * g.out[0] * g.out[1] * g.channels + channel);
     p.weights = job.weights + index * part_bytes(g) * weight_sets(job.w_zero != nullptr);
     p.mask = static_cast<__mmask16>((1 << used) - 1);
     const auto x_zero =
@@ -354,7 +403,7 @@ struct Job {
       const int64_t m = channel + c;
       const auto bias = static_cast<uint32_t>(job.bias ? job.bias[m] : 0);
       p.term[c] = static_cast<int32_t>(bias - x_zero * static_cast<uint32_t>(job.weight_sums[m]));
-      p.scale[c] = job.scale[m];
+      p.scale[c] = job.scale[m], p.shift[c] = job.shift ? job.shift[m] : 0;
     }
     return p;
   }

@@ -110,7 +110,8 @@ SARDONYX_AMX const char* multiply_square(const uint8_t* a, int64_t stride, int64
 
 SARDONYX_AMX void byte_tiles_product(SignedBytes which, const uint8_t* rows, int64_t row_stride,
                                      int64_t count, int64_t groups, const uint8_t* panel,
-                                     const int32_t* start, int32_t* sums, BytesAhead ahead) {
+                                     int64_t columns, const int32_t* start, int32_t* sums,
+                                     BytesAhead ahead) {
   int64_t configured = 0;
   const int64_t pairs = count / 32 * 32;
   if (pairs > 0) {
@@ -118,10 +119,10 @@ SARDONYX_AMX void byte_tiles_product(SignedBytes which, const uint8_t* rows, int
     const auto product = which == SignedBytes::panel  ? &multiply_square<SignedBytes::panel>
                          : which == SignedBytes::rows ? &multiply_square<SignedBytes::rows>
                                                       : &multiply_square<SignedBytes::both>;
-    const int64_t steps = pairs / 16 * (groups / 16);
+    const int64_t steps = pairs / 32 * ((columns + 31) / 32) * (groups / 16);
     const int64_t lines = ((ahead.size + 63) / 64 + steps - 1) / steps;
     const char* next = static_cast<const char*>(ahead.data);
-    for (const int64_t column : {0, 32}) {
+    for (int64_t column = 0; column < columns; column += 32) {
       for (int64_t i = 0; i < pairs; i += 32)
         next = product(rows + i * row_stride, row_stride, groups, panel + 4 * column,
                        start == nullptr ? nullptr : start + column, sums + i * 64 + column, next,
@@ -147,7 +148,7 @@ SARDONYX_AMX void byte_tiles_product(SignedBytes which, const uint8_t* rows, int
 namespace sardonyx::kernels {
 
 void byte_tiles_product(SignedBytes, const uint8_t*, int64_t, int64_t, int64_t, const uint8_t*,
-                        const int32_t*, int32_t*, BytesAhead) {}
+                        int64_t, const int32_t*, int32_t*, BytesAhead) {}
 
 }  // namespace sardonyx::kernels
 #endif

@@ -189,6 +189,14 @@ HWY_INLINE void FinishColumnsBy(const ByteFinish& how, const ByteSums& from, int
                                              store.template operator()<many>(values, to);
                                            });
   }
+  if constexpr (std::is_same_v<Y, float>) {
+    for (; j + lanes <= columns; j += lanes) {
+      FinishPart<1, has_factor, has_bias>(how, from, j, y, y_stride,
+                                          [&](const bytes::Vec* values, Y* to) HWY_ATTR {
+                                            store.template operator()<1>(values, to);
+                                          });
+    }
+  }
   for (; j < columns; j += lanes) {
     const auto count = static_cast<size_t>(std::min(lanes, columns - j));
     FinishPart<1, has_factor, has_bias>(how, from, j, y, y_stride,
@@ -206,7 +214,10 @@ void FinishRows(const ByteFinish& how, const ByteSums& from, int64_t columns, Y*
   const bytes::Rounder<Byte> rounder(how.zero);
   const auto store = [&]<int vectors>(const bytes::Vec* values, Y* to) HWY_ATTR {
     if constexpr (std::is_same_v<Y, float>) {
-      for (int v = 0; v < vectors; ++v) hn::StoreU(values[v], d, to + v * lanes);
+      for (int v = 0; v < vectors; ++v) {
+        const auto raised = math::RaiseTo(d, values[v], how.low);
+        hn::StoreU(math::LowerTo(d, raised, how.high), d, to + v * lanes);
+      }
     } else {
       rounder.template store<vectors>(values, to);
     }
@@ -287,6 +298,30 @@ void FinishAs(const ByteFinish& how, const ByteSums& from, int64_t columns, void
   }
 }
 
+// The sum of bytes from `from` on, as many as fill vectors of D, which are added to `done`.
+template <class D>
+HWY_INLINE uint64_t SumVectors(D d, const uint8_t* from, int64_t count, uint8_t flipped,
+                               int64_t& done) {
+  const hn::Repartition<uint64_t, D> d64;
+  const auto flip = hn::Set(d, flipped);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum = hn::Zero(d64);
+  for (; done + lanes <= count; done += lanes)
+    sum = hn::Add(sum, hn::SumsOf8(hn::Xor(hn::LoadU(d, from + done), flip)));
+  return hn::GetLane(hn::SumOfLanes(d64, sum));
+}
+
+void SumByteRows(const uint8_t* rows, int64_t stride, int64_t count, int64_t terms, uint8_t flipped,
+                 int32_t* sums) {
+  for (int64_t i = 0; i < count; ++i, rows += stride) {
+    int64_t done = 0;
+    uint64_t sum = SumVectors(hn::ScalableTag<uint8_t>(), rows, terms, flipped, done);
+    sum += SumVectors(hn::CappedTag<uint8_t, 16>(), rows, terms, flipped, done);
+    for (; done < terms; ++done) sum += static_cast<uint8_t>(rows[done] ^ flipped);
+    sums[i] = static_cast<int32_t>(sum);
+  }
+}
+
 void Finish(const ByteFinish& how, const ByteSums& from, int64_t columns, void* y,
             int64_t y_stride) {
   switch (how.type) {
@@ -306,6 +341,7 @@ namespace sardonyx::kernels {
 HWY_EXPORT(PanelSigned);
 HWY_EXPORT(PanelUnsigned);
 HWY_EXPORT(Finish);
+HWY_EXPORT(SumByteRows);
 
 namespace {
 
@@ -324,6 +360,11 @@ void flip_signs(const uint8_t* from, int64_t count, uint8_t* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<uint8_t>(from[i] ^ 0x80);
 }
 
+void sum_byte_rows(const uint8_t* rows, int64_t stride, int64_t count, int64_t terms,
+                   uint8_t flipped, int32_t* sums) {
+  HWY_DYNAMIC_DISPATCH(SumByteRows)(rows, stride, count, terms, flipped, sums);
+}
+
 void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, uint8_t* out,
                     int32_t* sums, ThreadPool& pool) {
   const int64_t width = 4 * vnni_groups(k);
@@ -338,10 +379,7 @@ void pack_byte_rows(ElementType type, const void* a, int64_t count, int64_t k, u
                           std::memcpy(to, from, static_cast<size_t>(k));
                         }
                         for (int64_t t = k; t < width; ++t) to[t] = 0;
-                        if (sums == nullptr) continue;
-                        int32_t sum = 0;
-                        for (int64_t t = 0; t < k; ++t) sum += to[t];
-                        sums[i] = sum;
+                        if (sums != nullptr) sum_byte_rows(to, width, 1, k, 0, sums + i);
                       }
                     });
 }
@@ -464,7 +502,7 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
   const auto* b = static_cast<const uint8_t*>(panel);
   if (byte_tiles_apply(count, groups))
     return byte_tiles_product(panel_signed ? SignedBytes::panel : SignedBytes::rows, a, row_stride,
-                              count, groups, b, nullptr, sums, ahead);
+                              count, groups, b, columns, nullptr, sums, ahead);
   if (has_avx512_vnni())
     return vnni_panel_product(panel_signed, a, row_stride, count, groups, b, columns, sums);
 #if defined(__x86_64__)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "base/thread_pool.h"
 #include "kernels/convert/byte_scale.h"
@@ -28,6 +29,11 @@ inline int32_t sign_offset(ElementType from, bool to_signed) {
 
 // Bytes with their sign bits flipped; `to` may be `from`.
 void flip_signs(const uint8_t* from, int64_t count, uint8_t* to);
+
+// The sums of the first `terms` bytes of rows `stride` bytes apart, with the bits of `flipped`
+// flipped in each; they wrap.
+void sum_byte_rows(const uint8_t* rows, int64_t stride, int64_t count, int64_t terms,
+                   uint8_t flipped, int32_t* sums);
 
 // Dense rows [count, k] as unsigned [count, 4 * groups], what is not there 0; sums (may be null) of
 // each row.
@@ -64,11 +70,11 @@ void byte_panel_product(bool panel_signed, const void* rows, int64_t row_stride,
                         BytesAhead ahead = {});
 
 // What becomes of sums: value = (sum + term - factor * row_sum) * scale + bias; then the value
-// itself (float32), or saturate(round(value) + zero) (uint8, int8). factor has one value a column,
-// the other pointers too where `each`, else one for each row; factor and bias may be null. Whole
-// vectors are read beyond the last column: the memory must reach to the panel's end. Where there is
-// a `sum`, for which bias must be null, those bytes are its first, `addend` its second, which lies
-// as y does (and may be y), and y gets its y.
+// within [low, high] (float32), or saturate(round(value) + zero) (uint8, int8). factor has one
+// value a column, the other pointers too where `each`, else one for each row; factor and bias may
+// be null. Whole vectors are read beyond the last column: the memory must reach to the panel's end.
+// Where there is a `sum`, for which bias must be null, those bytes are its first, `addend` its
+// second, which lies as y does (and may be y), and y gets its y.
 struct ByteFinish {
   const int32_t* term = nullptr;
   const int32_t* factor = nullptr;
@@ -76,6 +82,8 @@ struct ByteFinish {
   const float* bias = nullptr;
   bool each = false;
   ElementType type = ElementType::float32;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
   int32_t zero = 0;
   const ByteSum* sum = nullptr;
   const void* addend = nullptr;

@@ -289,7 +289,7 @@ void finish_by_matrix_tiles(const Panel& p, BytesAhead ahead) {
     const int64_t some = std::min(part, rows.count - i);
     byte_tiles_product(rows.is_signed ? SignedBytes::both : SignedBytes::panel,
                        rows.data + i * rows.stride, rows.stride, some, rows.groups, p.panel,
-                       p.start, sums, ahead.part(i / part, parts));
+                       p.rounding.columns, p.start, sums, ahead.part(i / part, parts));
     finish_sums<vectors>(p, i, some, sums);
   }
 }

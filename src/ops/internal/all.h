@@ -30,7 +30,7 @@ using AllOperators =
                  ConvWeightGradient, DepthToSpace, FusedConvChain, FusedElementwise, Gemm,
                  GroupNormalization, InRange, InstanceNormalization, InterleavedConcat, LRN,
                  LSTMRecurrence, LSTMRecurrenceGradient, LayerNormalizationGradient, LookupTable,
-                 MatMul, MaxPool, MaxPoolGradient, QLinearConv, QuantizedMatMul, ScaleShift,
-                 SpaceToDepth, SumLike>;
+                 MatMul, MaxPool, MaxPoolGradient, QLinearConv, QuantizedConv, QuantizedMatMul,
+                 ScaleShift, SpaceToDepth, SumLike>;
 
 }  // namespace sardonyx::ops::internal

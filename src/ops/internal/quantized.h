@@ -1,6 +1,7 @@
 // Internal operators on quantised values.
 #pragma once
 
+#include "ops/internal/activation.h"
 #include "ops/internal/takes.h"
 #include "ops/internal/window_fields.h"
 
@@ -58,6 +59,45 @@ struct QLinearConv {
     visit("relu", self.relu...);
   }
   bool operator==(const QLinearConv&) const = default;
+};
+
+// The convolution of quantised images with constant weights, and perhaps a bias: float32.
+struct QuantizedConv {
+  static constexpr std::string_view name = "QuantizedConv";
+  static constexpr std::array inputs = {
+      "x"sv, "x_scale"sv, "x_zero_point?"sv, "w"sv, "w_scale"sv, "w_zero_point?"sv, "B?"sv};
+  static constexpr std::array takes = {Takes::bytes,   Takes::float32, Takes::bytes,  Takes::bytes,
+                                       Takes::float32, Takes::bytes,   Takes::float32};
+  static constexpr std::array outputs = {"y"sv};
+  enum Input {
+    x,
+    x_scale,
+    x_zero,
+    w,
+    w_scale,  // one, or one for each output channel; as is w_zero
+    w_zero,
+    bias,  // one for each output channel
+  };
+
+  Window window;
+  int64_t group = 1;
+  bool nhwc = false;           // x and y are N x spatial x C
+  FusedActivation activation;  // none, relu or clip
+
+  // Whether it does what such an activation does.
+  static bool takes_activation(kernels::Activation function) {
+    using enum kernels::Activation;
+    return function == none || function == relu || function == clip;
+  }
+
+  template <class Visit, class... Self>
+  static void fields(Visit&& visit, Self&... self) {
+    window_fields(visit, self.window...);
+    visit("group", self.group...);
+    visit("nhwc", self.nhwc...);
+    FusedActivation::fields(visit, self.activation...);
+  }
+  bool operator==(const QuantizedConv&) const = default;
 };
 
 // The product of quantised matrices, and perhaps a bias. Float32, where no y_scale quantises it.

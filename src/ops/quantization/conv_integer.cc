@@ -1,4 +1,4 @@
-// ConvInteger and QLinearConv, and the internal form of the latter.
+// ConvInteger and QLinearConv, the internal form of the latter, and QuantizedConv.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -19,6 +19,7 @@ namespace conv_integer_unit {
 namespace {
 
 using internal::QLinearConv;
+using internal::QuantizedConv;
 using kernels::ConvParams;
 using Packed = std::shared_ptr<const Pack<Tensor>>;
 
@@ -27,6 +28,8 @@ struct Operands {
 };
 constexpr Operands plain{0, 1, 2, 3};
 constexpr Operands scaled{QLinearConv::x, QLinearConv::w, QLinearConv::x_zero, QLinearConv::w_zero};
+constexpr Operands to_floats{QuantizedConv::x, QuantizedConv::w, QuantizedConv::x_zero,
+                             QuantizedConv::w_zero};
 
 int32_t byte_at(ElementType type, const void* data, int64_t i) {
   return type == ElementType::int8 ? static_cast<const int8_t*>(data)[i]
@@ -67,7 +70,7 @@ Packed pack_constant(PrepareContext& ctx, const Operands& o, int64_t group) {
 struct State {
   ConvParams shape;
   int64_t w_zero = 0, weights = 0, scratch = 0;
-  int64_t scale = 0;
+  int64_t scale = 0, shift = 0;
   bool scale_each = false;
 };
 
@@ -137,6 +140,18 @@ void infer_nhwc(InferContext& ctx) {
                          {.nhwc_input = true, .nhwc_output = true}));
 }
 
+void infer_floats(InferContext& ctx) {
+  const auto conv = internal::from_node<QuantizedConv>(ctx.node());
+  if (!QuantizedConv::takes_activation(conv.activation.function))
+    ctx.fail(ErrorCode::internal, "the activation must be none, relu or clip");
+  check_window(ctx, conv.window);
+  check_group(ctx, conv.group);
+  set_output(ctx, ElementType::float32,
+             conv_output(ctx, conv.window, conv.group,
+                         {QuantizedConv::x, QuantizedConv::w, QuantizedConv::bias},
+                         {.nhwc_input = conv.nhwc, .nhwc_output = conv.nhwc}));
+}
+
 void run_scaled(RunContext& run, const State& s, const Packed& packed) {
   auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
   const float x = *run.in<float>(QLinearConv::x_scale), y = *run.in<float>(QLinearConv::y_scale);
@@ -153,19 +168,26 @@ void run_scaled(RunContext& run, const State& s, const Packed& packed) {
                         scratch_at(run, s.scratch), run.pool());
 }
 
-void check_scaled(const BindContext& bind, int64_t channels) {
-  for (const int i : {QLinearConv::x_scale, QLinearConv::y_scale, QLinearConv::y_zero}) {
-    if (bind.in_size(i) != 1)
+// `ones`: scales and zero points of X and Y.
+void check_scales(const BindContext& bind, std::initializer_list<int> ones, int w_scale,
+                  int64_t channels) {
+  for (const int i : ones) {
+    if (bind.has_input(i) && bind.in_size(i) != 1)
       throw Error(ErrorCode::run_failed,
                   "the scales and zero points of X and Y must be one value each");
   }
-  const int64_t scales = bind.in_size(QLinearConv::w_scale);
+  const int64_t scales = bind.in_size(w_scale);
   if (scales != 1 && scales != channels) {
     throw Error(ErrorCode::run_failed,
                 fmt::format("the scale of W must be one value or one for each of the {} "
                             "output channels; got {}",
                             channels, scales));
   }
+}
+
+void check_scaled(const BindContext& bind, int64_t channels) {
+  check_scales(bind, {QLinearConv::x_scale, QLinearConv::y_scale, QLinearConv::y_zero},
+               QLinearConv::w_scale, channels);
 }
 
 // Weights four channels side by side, their sums, and their zero points for signed bytes.
@@ -419,6 +441,60 @@ std::unique_ptr<Step> prepare_nhwc(PrepareContext& ctx) {
   return step;
 }
 
+// Scales and shifts have room for whole panels.
+void run_to_floats(RunContext& run, const State& s, const internal::FusedActivation& activation,
+                   const ByteWeights& weights) {
+  const auto channels = s.shape.out_channels, room = kernels::conv_int8_nhwc_channels(s.shape);
+  auto* scale = reinterpret_cast<float*>(scratch_at(run, s.scale));
+  auto* shift = reinterpret_cast<float*>(scratch_at(run, s.shift));
+  const float x = *run.in<float>(QuantizedConv::x_scale);
+  const float* of_weights = run.in<float>(QuantizedConv::w_scale);
+  const bool is_one = run.in_size(QuantizedConv::w_scale) == 1;
+  for (int64_t i = 0; i < channels; ++i) scale[i] = x * of_weights[is_one ? 0 : i];
+  std::fill(scale + channels, scale + room, 0.0f);
+  const bool has_bias = run.has_input(QuantizedConv::bias);
+  if (has_bias) std::copy_n(run.in<float>(QuantizedConv::bias), channels, shift);
+  if (has_bias) std::fill(shift + channels, shift + room, 0.0f);
+  kernels::ConvInt8 job = byte_job(run, to_floats, weights);
+  job.scale = scale, job.shift = has_bias ? shift : nullptr;
+  job.y_type = ElementType::float32, job.y = run.out_data(0);
+  if (activation.function == kernels::Activation::relu) job.low = 0;
+  if (activation.function == kernels::Activation::clip)
+    job.low = activation.alpha, job.high = activation.beta;
+  const auto convolve = s.shape.nhwc ? kernels::conv_int8_nhwc : kernels::conv_int8;
+  convolve(s.shape, job, scratch_at(run, s.scratch), run.pool());
+}
+
+std::unique_ptr<Step> prepare_to_floats(PrepareContext& ctx) {
+  const auto conv = internal::from_node<QuantizedConv>(ctx.node());
+  const auto weights = pack_bytes(ctx, to_floats, conv.group, conv.nhwc);
+  if (weights == nullptr)
+    ctx.fail(
+        ErrorCode::internal,
+        "weights must be constant, and of one group or one channel in each with channels last");
+  auto step = make_step<State>(
+      conv.nhwc ? "quantized_conv.nhwc" : "quantized_conv",
+      [window = conv.window, group = conv.group, nhwc = conv.nhwc](BindContext& bind, State& s) {
+        ScratchPlanner layout;
+        ConvParams pack;
+        pack.group = group, pack.nhwc = nhwc;
+        s.shape = conv_shape_at_bind(bind, window, pack, to_floats.x, to_floats.w);
+        check_scales(bind, {QuantizedConv::x_scale, QuantizedConv::x_zero}, QuantizedConv::w_scale,
+                     s.shape.out_channels);
+        for (int64_t* at : {&s.scale, &s.shift})
+          *at = layout.take(kernels::conv_int8_nhwc_channels(s.shape) * 4);
+        s.scratch =
+            layout.take(nhwc ? kernels::conv_int8_nhwc_scratch_bytes(s.shape, bind.threads())
+                             : kernels::conv_int8_scratch_bytes(s.shape, bind.threads()));
+        bind.need_scratch(layout.bytes());
+      },
+      [weights, activation = conv.activation](RunContext& run, const State& s) {
+        run_to_floats(run, s, activation, weights->get(run.pool()));
+      });
+  step->traits().unread_inputs = {to_floats.w};
+  return step;
+}
+
 constexpr Operator operators[] = {
     {.name = "ConvInteger", .infer = infer_plain, .prepare = prepare_plain},
     {.name = QLinearConv::name, .infer = infer_scaled, .prepare = prepare_scaled},
@@ -426,6 +502,10 @@ constexpr Operator operators[] = {
      .domain = internal::domain,
      .infer = internal::infer_checked<QLinearConv, infer_nhwc>,
      .prepare = prepare_nhwc},
+    {.name = QuantizedConv::name,
+     .domain = internal::domain,
+     .infer = internal::infer_checked<QuantizedConv, infer_floats>,
+     .prepare = prepare_to_floats},
 };
 
 }  // namespace

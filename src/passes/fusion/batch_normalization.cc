@@ -6,6 +6,7 @@
 #include "ir/tensor.h"
 #include "ops/internal/images.h"
 #include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 #include "passes/attributes.h"
 #include "passes/fusion/products.h"
 #include "passes/running_statistics.h"
@@ -15,6 +16,7 @@ namespace {
 
 using ops::internal::Conv;
 using ops::internal::ConvTranspose;
+using ops::internal::QuantizedConv;
 using ops::internal::ScaleShift;
 
 class Normalizations {
@@ -28,6 +30,7 @@ class Normalizations {
       return false;
     const size_t c = index_.producer_index(norm.inputs[0]);
     if (c == index_.size() || index_.uses(norm.inputs[0]) != 1) return false;
+    if (ops::internal::is<QuantizedConv>(index_.node(c))) return fold_into_scales(c, i);
     const auto product = ops::internal::product_of(index_.node(c));
     if (!product || !is_plain(index_.node(c), *product)) return false;
     if (const auto* conv = std::get_if<Conv>(&*product)) return fold_into(*conv, c, i);
@@ -55,6 +58,40 @@ class Normalizations {
   }
 
  private:
+  // The factors become part of the weights' scales.
+  bool fold_into_scales(size_t c, size_t i) {
+    const ir::Node &conv = index_.node(c), &norm = index_.node(i);
+    const bool has_bias = ir::has_input(conv, QuantizedConv::bias);
+    const Tensor *scales = index_.constant(conv.inputs[QuantizedConv::w_scale]),
+                 *bias = has_bias ? index_.constant(conv.inputs[QuantizedConv::bias]) : nullptr;
+    const auto channels =
+        running_statistics(norm, [&](const std::string& name) { return index_.constant(name); });
+    if (!channels || scales == nullptr || (has_bias && bias == nullptr) ||
+        !ops::internal::from_node<QuantizedConv>(conv).activation.is_none())
+      return false;
+    const int64_t count = channels->factors.size();
+    const Tensor* weights = index_.constant(conv.inputs[QuantizedConv::w]);
+    if (weights == nullptr || weights->shape()[0] != count) return false;
+    if ((scales->size() != 1 && scales->size() != count) || (bias && bias->size() != count))
+      return false;
+    const Tensor held = ir::aligned(*scales), added = bias ? ir::aligned(*bias) : Tensor();
+    Tensor made(ElementType::float32, {count}), terms(ElementType::float32, {count});
+    const auto factors = channels->factors.elements<float>();
+    for (size_t m = 0; m < factors.size(); ++m) {
+      made.mutable_elements<float>()[m] =
+          held.elements<float>()[scales->size() == 1 ? 0 : m] * factors[m];
+      const float term = channels->terms.elements<float>()[m];
+      terms.mutable_elements<float>()[m] =
+          bias ? std::fma(added.elements<float>()[m], factors[m], term) : term;
+    }
+    ir::Node folded = conv;
+    ir::set_input(folded, QuantizedConv::w_scale, index_.add_initializer(made, "scales"));
+    ir::set_input(folded, QuantizedConv::bias, index_.add_initializer(terms, "bias"));
+    folded.outputs = {norm.outputs[0]};
+    index_.replace(i, std::move(folded));
+    return true;
+  }
+
   template <class Op>
   bool fold_into(const Op& conv, size_t c, size_t i) {
     const ir::Node &node = index_.node(c), &norm = index_.node(i);

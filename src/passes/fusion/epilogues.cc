@@ -9,6 +9,7 @@
 #include "ir/node_values.h"
 #include "ir/tensor.h"
 #include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
 #include "passes/attributes.h"
 #include "passes/fusion/products.h"
 
@@ -21,6 +22,7 @@ using ops::internal::ConvTranspose;
 using ops::internal::FusedActivation;
 using ops::internal::Gemm;
 using ops::internal::MatMul;
+using ops::internal::QuantizedConv;
 
 template <class Op>
 constexpr bool is_conv = std::is_same_v<Op, Conv> || std::is_same_v<Op, ConvTranspose>;
@@ -31,6 +33,7 @@ class Epilogues {
 
   // What follows a product and can be done before its results are stored.
   void epilogue(size_t i) {
+    if (ops::internal::is<QuantizedConv>(index_.node(i))) return clamp(i);
     auto product = ops::internal::product_of(index_.node(i));
     if (!product || !index_.is_float32(index_.node(i).outputs[0])) return;
     std::visit(
@@ -41,6 +44,19 @@ class Epilogues {
   }
 
  private:
+  void clamp(size_t i) {
+    ir::Node fused = index_.node(i);
+    auto conv = ops::internal::from_node<QuantizedConv>(fused);
+    const size_t user = index_.only_user(fused.outputs[0]);
+    if (user == index_.size() || !conv.activation.is_none()) return;
+    const auto activation = activation_of(index_.node(user), fused.outputs[0]);
+    if (!activation || !QuantizedConv::takes_activation(activation->function)) return;
+    conv.activation = *activation;
+    ops::internal::write(conv, fused);
+    fused.outputs = {index_.node(user).outputs[0]};
+    index_.replace(user, std::move(fused));
+  }
+
   bool may_have_epilogue(const ir::Node&, const Conv&) const { return true; }
   bool may_have_epilogue(const ir::Node& node, const ConvTranspose& conv) const {
     return ir::is_internal(node) || conv_weights(index_, node, conv) != nullptr;
@@ -123,15 +139,11 @@ class Epilogues {
     if constexpr (Op::takes_residual) {
       if (ir::has_input(fused, Op::residual)) return false;
     }
-    const Tensor* bias = index_.constant(term);
-    if (bias == nullptr || bias->element_type() != ElementType::float32) return false;
-    const auto& shape = *index_.known(fused.outputs[0])->type.shape;
-    const size_t along = is_conv<Op> ? 1 : shape.size() - 1;
-    const int64_t rank = static_cast<int64_t>(shape.size());
-    if (!(shape[along] == bias->size()) || bias->rank() > rank) return false;
-    // Every dimension but the one along the channels must be 1.
-    const int64_t at = bias->rank() - (rank - static_cast<int64_t>(along));
-    if (at < 0 || bias->shape()[static_cast<size_t>(at)] != bias->size()) return false;
+    const ir::Dims* shape = index_.shape_of(fused.outputs[0]);
+    if (shape == nullptr || shape->empty()) return false;
+    const Tensor* bias =
+        index_.vector_along(is_conv<Op> ? 1 : shape->size() - 1, term, fused.outputs[0]);
+    if (bias == nullptr) return false;
     ir::set_input(fused, Op::bias,
                   bias->rank() == 1 ? term
                                     : index_.add_initializer(

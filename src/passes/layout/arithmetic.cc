@@ -41,6 +41,15 @@ bool LayoutWalk::scaling(ir::Node& node) {
   return true;
 }
 
+bool LayoutWalk::dynamic_quantization(ir::Node& node) {
+  if (!is_nhwc(node.inputs[0])) return false;
+  node.inputs[0] = as_nhwc(node.inputs[0]);
+  if (node.name.empty()) ir::keep_source(node);
+  make_nhwc(node.outputs[0]);  // the others are numbers
+  graph_.nodes.push_back(std::move(node));
+  return true;
+}
+
 bool LayoutWalk::fusion(ir::Node& node) {
   if (!is_image(node.outputs[0])) return false;
   const int64_t rank = rank_of(node.outputs[0]);

@@ -20,6 +20,7 @@ namespace {
 using ops::internal::Conv;
 using ops::internal::ConvTranspose;
 using ops::internal::QLinearConv;
+using ops::internal::QuantizedConv;
 
 // What weights are packed from.
 bool is_narrow_or_float(ElementType type) {
@@ -108,27 +109,45 @@ bool LayoutWalk::stays_alone(const ir::Node& node, const Conv& conv, const Tenso
 bool LayoutWalk::conv_int8(ir::Node& node) {
   if (!ir::has_input(node, QLinearConv::y_zero)) return false;
   const std::string x = node.inputs[QLinearConv::x];
-  const Tensor *w = constant(node.inputs[QLinearConv::w]),
-               *zero = constant(node.inputs[QLinearConv::w_zero]);
+  const Tensor* zero = constant(node.inputs[QLinearConv::w_zero]);
   const ops::NodeView view(node, nullptr);
   QLinearConv conv;
   conv.window = ops::read_window(view, ops::WindowKind::convolution);
   conv.group = ops::read_group(view);
-  if (!is_image(x) || w == nullptr || zero == nullptr || w->rank() != rank_of(x) ||
-      w->size() == 0 || (zero->size() != 1 && zero->size() != w->shape()[0]) ||
-      !pays(x, w->shape()[0]))
+  const std::string& w = node.inputs[QLinearConv::w];
+  if (zero == nullptr || !takes_bytes_last(x, w, conv.group) ||
+      (zero->size() != 1 && zero->size() != constant(w)->shape()[0]))
     return false;
-  kernels::ConvParams shape;
-  shape.rank = static_cast<int>(w->rank()) - 2;
-  shape.group = conv.group;
-  shape.out_channels = w->shape()[0];
-  shape.in_channels = w->shape()[1] * shape.group;
-  std::copy(w->shape().begin() + 2, w->shape().end(), shape.kernel.begin());
-  if (!kernels::conv_int8_nhwc_applies(shape)) return false;
   ops::internal::write(conv, node);
   node.inputs[QLinearConv::x] = as_nhwc(x);
   emit(std::move(node));
   return true;
+}
+
+bool LayoutWalk::quantized_conv(ir::Node& node) {
+  auto conv = ops::internal::from_node<QuantizedConv>(node);
+  const std::string x = node.inputs[QuantizedConv::x];
+  if (conv.nhwc || !takes_bytes_last(x, node.inputs[QuantizedConv::w], conv.group)) return false;
+  conv.nhwc = true;
+  ops::internal::write(conv, node);
+  node.inputs[QuantizedConv::x] = as_nhwc(x);
+  emit(std::move(node));
+  return true;
+}
+
+bool LayoutWalk::takes_bytes_last(const std::string& x, const std::string& w, int64_t group) const {
+  const Tensor* weights = constant(w);
+  if (!is_image(x) || weights == nullptr || weights->rank() != rank_of(x) || weights->size() == 0 ||
+      !pays(x, weights->shape()[0]))
+    return false;
+  const Shape& of_weights = weights->shape();
+  kernels::ConvParams shape;
+  shape.rank = static_cast<int>(weights->rank()) - 2;
+  shape.group = group;
+  shape.out_channels = of_weights[0];
+  shape.in_channels = of_weights[1] * group;
+  std::copy(of_weights.begin() + 2, of_weights.end(), shape.kernel.begin());
+  return kernels::conv_int8_nhwc_applies(shape);
 }
 
 bool LayoutWalk::nhwc_form(ir::Node& node) {

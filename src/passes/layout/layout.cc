@@ -7,6 +7,7 @@
 #include "ops/internal/elementwise.h"
 #include "ops/internal/node.h"
 #include "ops/internal/products.h"
+#include "ops/internal/quantized.h"
 #include "ops/traits.h"
 #include "passes/layout/layout_walk.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 using ops::internal::Conv;
 using ops::internal::ConvTranspose;
+using ops::internal::QuantizedConv;
 
 template <class Op>
 bool is_either(const ir::Node& node) {
@@ -45,7 +47,8 @@ bool LayoutWalk::run() {
 
 bool LayoutWalk::wants_nhwc(const ir::Node& node) const {
   const std::string& op = node.op_type;
-  if (op == "QLinearConv" || op == "Transpose") return true;
+  if (op == "QLinearConv" || op == "Transpose" || ops::internal::is<QuantizedConv>(node))
+    return true;
   if (is_either<Conv>(node)) {
     const Tensor* w = constant(ir::input(node, Conv::w));
     if (w != nullptr && w->rank() > 1 && w->shape()[1] != 1) return true;
@@ -70,6 +73,7 @@ bool LayoutWalk::convert(ir::Node& node) {
   if (is_either<Conv>(node)) return conv(node);
   if (is_either<ConvTranspose>(node)) return conv_transpose(node);
   if (op == "QLinearConv" && standard) return conv_int8(node);
+  if (ops::internal::is<QuantizedConv>(node)) return quantized_conv(node);
   if (ops::internal::is<ops::internal::FusedElementwise>(node))
     return is_any_nhwc(node) && fusion(node);
   if (!standard) return false;
@@ -77,6 +81,7 @@ bool LayoutWalk::convert(ir::Node& node) {
   if (!is_any_nhwc(node)) return false;
   if (ops::has_trait(node, ops::unary)) return unary(node);
   if (op == "QuantizeLinear" || op == "DequantizeLinear") return scaling(node);
+  if (op == "DynamicQuantizeLinear") return dynamic_quantization(node);
   if (ops::has_trait(node, ops::broadcasts)) return broadcasting(node);
   if (!is_image(node.inputs[0])) return false;
   if (op == "MaxPool" || op == "AveragePool") return pool(node);

@@ -51,6 +51,9 @@ class LayoutWalk : TwoLayouts {
                    const Tensor& weights) const;
   // Of bytes: one group, or one input channel for each output channel.
   bool conv_int8(ir::Node& node);
+  bool quantized_conv(ir::Node& node);
+  // Whether such a convolution has a form with channels last.
+  bool takes_bytes_last(const std::string& x, const std::string& w, int64_t group) const;
   // The internal form of a node whose first input is an image.
   bool nhwc_form(ir::Node& node);
   bool pool(ir::Node& node);
@@ -61,6 +64,7 @@ class LayoutWalk : TwoLayouts {
   bool unary(ir::Node& node);
   // Quantised or back, by one scale.
   bool scaling(ir::Node& node);
+  bool dynamic_quantization(ir::Node& node);
   // Inputs of one shape, or of one element.
   bool fusion(ir::Node& node);
   // An operand of a broadcast against images of that rank, with channels last, and whether it is

@@ -4,9 +4,17 @@
 #include <cmath>
 
 #include "ir/tensor.h"
+#include "kernels/conv/conv_int8.h"
+#include "ops/internal/node.h"
+#include "ops/internal/quantized.h"
+#include "ops/node_view.h"
+#include "ops/shared/conv_params.h"
+#include "passes/attributes.h"
 
 namespace sardonyx::passes {
 namespace {
+
+using ops::internal::QuantizedConv;
 
 class Convolutions {
  public:
@@ -41,7 +49,100 @@ class Convolutions {
     return true;
   }
 
+  bool scale_sums(size_t i) {
+    const ir::Node& sums = index_.node(i);
+    if (!is_op(&sums, "ConvInteger") ||
+        !(input(sums, 2).empty() || graph_.is_one(sums.inputs[2])) || !takes_weights(sums))
+      return false;
+    const size_t cast = index_.only_user(sums.outputs[0]);
+    if (cast == index_.size() || !is_op(&index_.node(cast), "Cast")) return false;
+    const std::string& floats = index_.node(cast).outputs[0];
+    const size_t mul = index_.only_user(floats);
+    if (!index_.is_float32(floats) || mul == index_.size() || !is_op(&index_.node(mul), "Mul"))
+      return false;
+    const ir::Node& scaled = index_.node(mul);
+    const std::string* scale = other_input(scaled, floats);
+    if (scale == nullptr || !index_.same_shape(scaled.outputs[0], floats)) return false;
+    const auto scales = split_scale(*scale, floats);
+    if (!scales) return false;
+
+    std::vector<size_t> covered{i, cast};
+    size_t last = mul;
+    std::string bias;
+    const size_t add = index_.only_user(scaled.outputs[0]);
+    if (add != index_.size() && is_op(&index_.node(add), "Add")) {
+      const ir::Node& added = index_.node(add);
+      const std::string* term = other_input(added, scaled.outputs[0]);
+      const Tensor* vector = term ? index_.vector_along(1, *term, floats) : nullptr;
+      if (vector != nullptr && index_.same_shape(added.outputs[0], floats)) {
+        bias = by_channel(*vector, "bias");
+        covered.push_back(mul);
+        last = add;
+      }
+    }
+    const ops::NodeView view(sums, nullptr);
+    QuantizedConv conv;
+    conv.window = ops::read_window(view, ops::WindowKind::convolution);
+    conv.group = ops::read_group(view);
+    ir::Node node = ops::internal::to_node(conv, {},
+                                           {{QuantizedConv::x, sums.inputs[0]},
+                                            {QuantizedConv::x_scale, scales->one},
+                                            {QuantizedConv::x_zero, input(sums, 2)},
+                                            {QuantizedConv::w, sums.inputs[1]},
+                                            {QuantizedConv::w_scale, scales->each},
+                                            {QuantizedConv::w_zero, input(sums, 3)},
+                                            {QuantizedConv::bias, bias}},
+                                           index_.node(last).outputs);
+    const bool is_split = scales->each != *scale;
+    graph_.replace(last, std::move(node), covered, {is_split ? *scale : std::string()});
+    return true;
+  }
+
  private:
+  // Whether a ConvInteger's weights are constant, and packed as bytes.
+  bool takes_weights(const ir::Node& sums) const {
+    const Tensor* w = index_.constant(sums.inputs[1]);
+    if (w == nullptr || w->rank() < 3 || w->rank() > kernels::ConvParams::max_rank + 2 ||
+        w->size() == 0)
+      return false;
+    const std::string zero = input(sums, 3);
+    const int64_t channels = w->shape()[0], group = attr_int(sums, "group", 1);
+    if (!zero.empty() && (index_.constant(zero) == nullptr ||
+                          !(graph_.is_one(zero) || graph_.count(zero) == channels)))
+      return false;
+    const int64_t taps = w->size() / channels / w->shape()[1];
+    return group > 0 && channels % group == 0 &&
+           (w->shape()[1] > 1 || taps <= kernels::conv_int8_max_taps);
+  }
+
+  std::string by_channel(const Tensor& vector, std::string_view hint) {
+    return index_.add_initializer(ir::aligned(vector).reshaped({vector.size()}), hint);
+  }
+
+  // The scale of sums as one number times one for each output channel, or for all of them.
+  struct Scales {
+    std::string one, each;
+  };
+  std::optional<Scales> split_scale(const std::string& scale, const std::string& sums) {
+    const auto is_number = [&](const std::string& value) {
+      return index_.is_float32(value) && graph_.is_one(value);
+    };
+    const ir::Node* made = index_.producer(scale);
+    if (is_op(made, "Mul")) {
+      for (const size_t side : {size_t{0}, size_t{1}}) {
+        const std::string &one = made->inputs[side], &each = made->inputs[1 - side];
+        if (!is_number(one)) continue;
+        if (is_number(each)) return Scales{one, each};
+        if (const Tensor* vector = index_.vector_along(1, each, sums))
+          return Scales{one, by_channel(*vector, "scales")};
+      }
+    }
+    Tensor one(ElementType::float32, {});
+    one.mutable_elements<float>()[0] = 1;
+    if (is_number(scale)) return Scales{scale, index_.add_initializer(one, "one")};
+    return std::nullopt;
+  }
+
   // A bias in steps of x's scale times w's; nullopt where it cannot be had.
   std::optional<std::string> integer_bias(const std::string& value, const Quantized& x,
                                           const Quantized& w, int64_t channels) {
@@ -99,5 +200,9 @@ class Convolutions {
 }  // namespace
 
 bool quantize_conv(QuantizedGraph& graph, size_t i) { return Convolutions(graph).rewrite(i); }
+
+bool scale_conv_integer(QuantizedGraph& graph, size_t i) {
+  return Convolutions(graph).scale_sums(i);
+}
 
 }  // namespace sardonyx::passes

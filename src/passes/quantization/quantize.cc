@@ -31,7 +31,7 @@ void pass_through(QuantizedGraph& graph, size_t i) {
 bool has_quantized_nodes(const ir::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const ir::Node& node) {
     return is_op(&node, "DequantizeLinear") || is_op(&node, "MatMulInteger") ||
-           is_op(&node, "QLinearMatMul");
+           is_op(&node, "QLinearMatMul") || is_op(&node, "ConvInteger");
   });
 }
 
@@ -41,7 +41,10 @@ void fuse_quantized(GraphIndex& index) {
     if (!index.is_dead(i)) pass_through(quantized, i);
   }
   for (size_t i = 0; i < index.size(); ++i) {
-    if (!index.is_dead(i)) quantize_conv(quantized, i) || quantize_product_to_bytes(quantized, i);
+    if (!index.is_dead(i)) {
+      quantize_conv(quantized, i) || scale_conv_integer(quantized, i) ||
+          quantize_product_to_bytes(quantized, i);
+    }
   }
   for (size_t i = 0; i < index.size(); ++i) {
     if (!index.is_dead(i)) quantize_product(quantized, i);
