@@ -241,6 +241,10 @@ def agree(ours, theirs) -> str:
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     if ours.shape != theirs.shape:
         return f"shape {list(ours.shape)}, ONNX Runtime {list(theirs.shape)}"
+    if ours.dtype.kind == "V" and ours.dtype.itemsize == theirs.dtype.itemsize:
+        ours = ours.view(theirs.dtype)  # .npy files know no types of ml_dtypes
+    if (ours.dtype.kind in "OUS") != (theirs.dtype.kind in "OUS"):
+        return f"{ours.dtype}, ONNX Runtime {theirs.dtype}"
     if theirs.dtype == object or theirs.dtype.kind in "USbiu":
         as_text = theirs.dtype == object or theirs.dtype.kind in "US"
         if as_text:

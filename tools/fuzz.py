@@ -81,7 +81,7 @@ def fuzz(target: str, limit: list[str], seed: int, programs: pathlib.Path) -> bo
         make_seeds(target)
     crashes = BUILD / "crashes"
     crashes.mkdir(parents=True, exist_ok=True)
-    current = BUILD / f"{target}.current"
+    current = BUILD / f"{target}-{seed}.current"  # other seeds may run beside this one
     environment = dict(os.environ)
     environment.setdefault("ASAN_OPTIONS", "max_allocation_size_mb=2048:detect_leaks=1")
     environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
@@ -92,6 +92,7 @@ def fuzz(target: str, limit: list[str], seed: int, programs: pathlib.Path) -> bo
     words += seeds(target)
     code = subprocess.run([programs / f"fuzz_{target}", *words], env=environment).returncode
     if code == 0:
+        current.unlink(missing_ok=True)
         return True
     content = current.read_bytes()
     input_bytes = content[8:8 + int.from_bytes(content[:8], sys.byteorder)]

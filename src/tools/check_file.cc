@@ -21,6 +21,7 @@
 #include "session/custom.h"
 #include "session/operator_sets.h"
 #include "session/reading.h"
+#include "tools/version_types.h"
 #include "wire/external.h"
 #include "wire/store.h"
 
@@ -281,9 +282,22 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   std::vector<ops::Constraint> constraints;
   inference.constraints = &constraints;
   inference.symbolic_values = true;
+  std::map<const ir::Graph*, std::unique_ptr<infer::Scope>> subgraphs;
+  inference.inferred = [&](const ir::Graph& of, std::unique_ptr<infer::Scope> inferred) {
+    subgraphs[&of] = std::move(inferred);
+  };
   infer::Scope scope;
   infer::enter(graph, scope, inference);
   infer::infer_graph(graph, scope, inference);
+  InferredTypes types;
+  types.add(scope);
+  for (const auto& [of, inferred] : subgraphs) types.add(*inferred);
+  check_version_types(
+      model, types,
+      [&](const ir::WalkPlace& place, const ir::Node& node, size_t i, VersionFinding found) {
+        findings.add("D-13", place_of_node(place.path(), i, node), std::move(found.message),
+                     std::move(found.advice), true);
+      });
   check_unmade_outputs(*model.graph, scope, inference);
   check_gates(*model.graph, scope, nodes, findings);
 }

@@ -423,6 +423,58 @@ def operator_mutants(model: onnx.ModelProto) -> Iterator[tuple[str, bytes]]:
         yield what, mutant.SerializeToString()
 
 
+# --- types that came with a later version -----------------------------------------------------
+
+
+def attribute_of(attribute: onnx.defs.OpSchema.Attribute) -> onnx.AttributeProto | None:
+    kinds = onnx.defs.OpSchema.AttrType
+    values = {kinds.INT: 1, kinds.FLOAT: 1.0, kinds.STRING: "a", kinds.INTS: [1], kinds.FLOATS: [1.0], kinds.STRINGS: ["a"],
+              kinds.TENSOR: helper.make_tensor("", TensorProto.FLOAT, [1], [1.0])}
+    return helper.make_attribute(attribute.name, values[attribute.type]) if attribute.type in values else None
+
+
+def type_of(text: str) -> onnx.TypeProto | None:
+    found = re.fullmatch(r"tensor\((\w+)\)", text)
+    names = {"float": "FLOAT", "double": "DOUBLE"}
+    kind = getattr(TensorProto, names.get(found[1], found[1].upper()), None) if found else None
+    return None if kind is None else helper.make_tensor_type_proto(kind, None)
+
+
+def version_models() -> Iterator[tuple[str, bytes]]:
+    """Single nodes of all but the newest versions, with an input of each type that only a later one allows."""
+    newest = {(s.domain, s.name): s for s in onnx.defs.get_all_schemas()}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        last = newest.get((schema.domain, schema.name))
+        if schema.domain not in ("", "ai.onnx.ml") or schema.deprecated or last is None or last.since_version == schema.since_version:
+            continue
+        required = [attribute_of(a) for a in schema.attributes.values() if a.required]
+        if None in required:
+            continue
+        allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+        later = {c.type_param_str: c.allowed_type_strs for c in last.type_constraints}
+        for parameter, types in later.items():
+            for new in sorted(set(types) - set(allowed.get(parameter, types))):
+                inputs = [i for i in schema.inputs if i.option != onnx.defs.OpSchema.FormalParameterOption.Optional]
+                if not any(i.type_str == parameter for i in inputs):
+                    continue
+                texts = [new if i.type_str == parameter else sorted(allowed.get(i.type_str, {i.type_str}))[0] for i in inputs]
+                given = [type_of(text) for text in texts]
+                if None in given:
+                    continue
+                names = [f"i{k}" for k in range(len(inputs))]
+                node = onnx.NodeProto(op_type=schema.name, domain=schema.domain, input=names,
+                                      output=[f"o{k}" for k in range(max(1, schema.min_output))], attribute=required)
+                values = [onnx.ValueInfoProto(name=name, type=kind) for name, kind in zip(names, given)]
+                # What the node makes is of a type that only inference knows; outputs of graphs declare theirs.
+                other = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("own", "negative")]
+                graph = helper.make_graph([node, helper.make_node("Neg", ["own"], ["negative"])], "g", [*values, other[0]], other[1:])
+                imports = [helper.make_opsetid(schema.domain, schema.since_version)]
+                if schema.domain:
+                    imports.append(helper.make_opsetid("", 12))
+                model = helper.make_model(graph, opset_imports=imports, ir_version=10, producer_name="tests")
+                yield f"{schema.domain}.{schema.name} {schema.since_version}: {new}", model.SerializeToString()
+
+
 # --- what both say ------------------------------------------------------------------------------
 
 

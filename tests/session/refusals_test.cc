@@ -123,6 +123,20 @@ TEST(Refusals, GatheredBlocksWhoseScaleMayRepeat) {
   expect_refused(20, graph, inputs({3, 2}), "scales must have the shape of data");
 }
 
+TEST(Refusals, SequencesLongerThanTheInput) {
+  const char* const graph =
+      "g (float[2,3,4] x, float[1,5,4] w, float[1,5,5] r, int32[3] lengths) => (float y) "
+      "{ y = RNN<hidden_size = 5>(x, w, r, \"\", lengths) }";
+  for (const int32_t wrong : {3, -1}) {
+    expect_refused(21, graph,
+                   {{"x", zeros(ElementType::float32, {2, 3, 4})},
+                    {"w", zeros(ElementType::float32, {1, 5, 4})},
+                    {"r", zeros(ElementType::float32, {1, 5, 5})},
+                    {"lengths", Tensor::of<int32_t>({2, 0, wrong}, {3})}},
+                   "must be in [0, 2], the steps of X; element 2 is " + std::to_string(wrong));
+  }
+}
+
 TEST(Refusals, ResizeWhoseSizesMayBeEmpty) {
   const std::string graph =
       "g (float[n] x, float[] s, int64[m] z) => (y) { y = Resize(x, , s, z) }";

@@ -138,7 +138,7 @@ void run_layer(RunContext& run, const State& s, const Packed& packed_w, const Pa
   const auto made = [&](int i) { return run.has_output(i) ? run.out<float>(i) : nullptr; };
   kernels::RecurrentData<float> data;
   data.x = floats(run, x), data.bias = floats(run, b);
-  data.lengths = run.has_input(lengths) ? run.in<int32_t>(lengths) : nullptr;
+  data.lengths = sequence_lengths(run, lengths, s.shape);
   data.h0 = floats(run, initial_h), data.c0 = floats(run, initial_c);
   data.peephole = floats(run, peephole);
   data.y = made(0), data.y_h = made(1), data.y_c = made(2);

@@ -158,6 +158,18 @@ void infer_recurrent(InferContext& ctx, bool rows_first) {
   for (int i = 0; i < states; ++i) ctx.set(1 + i, ctx.element(0), state);
 }
 
+const int32_t* sequence_lengths(const RunContext& run, int i, const RecurrentShape& shape) {
+  if (!run.has_input(i)) return nullptr;
+  const auto* lengths = run.in<int32_t>(i);
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    if (lengths[b] < 0 || lengths[b] > shape.steps)
+      throw Error(ErrorCode::run_failed,
+                  fmt::format("sequence_lens must be in [0, {}], the steps of X; element {} is {}",
+                              shape.steps, b, lengths[b]));
+  }
+  return lengths;
+}
+
 namespace recurrent_unit {
 namespace {
 
@@ -240,7 +252,7 @@ void run_layer(RunContext& run, const State& s, const Packed& w, const Packed& r
     kernels::pack_recurrent_state(s.shape, s.wide.in<T>(run, 2), scratch_at(run, s.packed_r),
                                   &run.pool());
   data.bias = s.wide.in<T>(run, 3);
-  data.lengths = run.has_input(4) ? run.in<int32_t>(4) : nullptr;
+  data.lengths = sequence_lengths(run, 4, s.shape);
   data.h0 = s.wide.in<T>(run, 5);
   data.c0 = s.wide.in<T>(run, 6);
   data.peephole = s.wide.in<T>(run, 7);
