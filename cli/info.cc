@@ -253,7 +253,8 @@ int ExplainCommand::run() {
   for (const std::string& one : guards)
     text += fmt::format("planned for runs in which {}\n", printable(one));
   steps_text(steps, 0, text);
-  text += fmt::format("{} steps, {} of packed weights, prepared in {}\n", steps.size(),
+  text += fmt::format("{} step{}, {} of packed weights, prepared in {}\n", steps.size(),
+                      steps.size() == 1 ? "" : "s",
                       bytes_text(static_cast<double>(loaded.session.packed_bytes())),
                       milliseconds(loaded.milliseconds));
   emit(text);

@@ -23,7 +23,7 @@ void add_library_option(const Options& command, std::vector<std::string>& librar
 
 void add_loading_options(const Options& command, LoadingOptions& options) {
   add_model_argument(command, "MODEL", options.model,
-                     "The model: .onnx, .ort, or .onnxtxt in textual syntax");
+                     "The model: .onnx, .ort, .json, .textproto, or .onnxtxt in textual syntax");
   command
       .add_option("-t,--threads", options.threads,
                   "Threads to compute with; 0: all this process may use")

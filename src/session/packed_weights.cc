@@ -351,7 +351,7 @@ void PackedWeights::store(ThreadPool& pool) {
     log_.tell(
         {.level = LogLevel::warning,
          .place = path,
-         .message = fmt::format("the file of packed weights can't be written: {}", error.what()),
+         .message = fmt::format("the file of packed weights can't be written: {}", error.message()),
          .advice = "sessions pack their weights anew until their cache_folder can be written to"});
   }
 }
