@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that arrows between the folders point one way: docs/architecture.md, "The house".
+"""Checks that arrows between the folders point one way: docs/architecture.md, "Layers".
 
 A folder may be built on the folders that ALLOWED gives it; its CMakeLists.txt may name only those,
 and its #include lines only what its CMakeLists.txt names. A public header belongs to a folder too.
-Libraries that are an affair of one room are named in LIBRARIES.
+Libraries that only some folders may use are named in LIBRARIES.
 """
 
 from __future__ import annotations

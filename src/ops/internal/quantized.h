@@ -84,7 +84,7 @@ struct QuantizedConv {
   bool nhwc = false;           // x and y are N x spatial x C
   FusedActivation activation;  // none, relu or clip
 
-  // Whether it does what such an activation does.
+  // Whether the kernel has such an activation.
   static bool takes_activation(kernels::Activation function) {
     using enum kernels::Activation;
     return function == none || function == relu || function == clip;
