@@ -1,4 +1,5 @@
 #include "capi/handles.h"
+#include "ir/tensor.h"
 
 namespace sardonyx::capi {
 
@@ -233,7 +234,7 @@ sardonyx_status* sardonyx_map_create(const sardonyx_value* keys,
     if (!is_integer(of.element_type()) && of.element_type() != ElementType::string)
       fail(ErrorCode::bad_input, "keys are integers or strings, not {}",
            name_of(of.element_type()));
-    *map = new_value(Map{of, values_of(values, count, "values")});
+    *map = new_value(Map{ir::aligned(of), values_of(values, count, "values")});
   });
 }
 

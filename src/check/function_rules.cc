@@ -4,13 +4,13 @@
 
 #include "check/context.h"
 #include "check/cycles.h"
+#include "ir/instantiate.h"
 #include "ir/walk.h"
 
 namespace sardonyx::check {
 namespace {
 
 constexpr size_t max_functions = 10000;
-constexpr size_t max_call_depth = 100;
 
 std::string shown_name(const ir::Function& function) {
   const std::string_view domain = ir::canonical_domain(function.domain);
@@ -196,9 +196,10 @@ void check_calls(Context& context) {
                    "a function does not call itself; found {}{}", text,
                    shown_name(functions[cycle[0]]));
   }
-  if (cycles.paths.empty() && call_depth(next, cycles.component) > max_call_depth) {
-    context.report("F-28", {.root = "model"}, "", "functions call each other at most {} deep",
-                   max_call_depth);
+  if (cycles.paths.empty() &&
+      call_depth(next, cycles.component) > static_cast<size_t>(ir::max_call_depth)) {
+    context.report("F-28", {.root = "model"}, "inline some of them",
+                   "functions call each other at most {} deep", ir::max_call_depth);
   }
 }
 

@@ -76,7 +76,7 @@ inline constexpr auto rule_table = std::to_array<Rule>({
     row("F-23", levels::warning, "an overload selects a function of the model"),
     row("F-24", levels::fatal, "a call has no more inputs and outputs than the function"),
     row("F-25", levels::lax, "a call gives attributes the function declares"),
-    row("F-28", levels::fatal, "at most 10000 functions, calls at most 100 deep"),
+    row("F-28", levels::fatal, "at most 10000 functions, calls at most 64 deep"),
     // Graphs
     row("G-02", levels::fatal, "nodes form no cycle"),
     row("G-03", levels::fatal, "nodes of the main graph are in topological order"),

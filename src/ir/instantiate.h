@@ -14,6 +14,9 @@
 
 namespace sardonyx::ir {
 
+// How deep calls of a model's functions may nest.
+inline constexpr int max_call_depth = 64;
+
 // What the values of a function's body are called in an instance, by their own names, which belong
 // to the function and are not copied.
 class Renamed {

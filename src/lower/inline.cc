@@ -16,7 +16,6 @@ namespace {
 
 using Imports = std::vector<ir::OperatorSetId>;
 
-constexpr int max_call_depth = 64;
 constexpr int64_t max_added_nodes = 250'000;  // nests of calls may be exponential
 
 class Inlining {
@@ -48,9 +47,9 @@ class Inlining {
 
   void place_body(const ir::Function& function, const ir::Node& call, int depth,
                   std::vector<ir::Node>& out) {
-    if (depth >= max_call_depth)
+    if (depth >= ir::max_call_depth)
       fail_at(ir::place_of(call), ErrorCode::invalid_model,
-              "calls of functions nest more than {} deep, or go in circles", max_call_depth);
+              "calls of functions nest more than {} deep, or go in circles", ir::max_call_depth);
     added_ +=
         static_cast<int64_t>(1 + function.nodes.size() + functions_.copied_bytes(function) / 1024);
     if (added_ > max_added_nodes)

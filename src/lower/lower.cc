@@ -26,7 +26,6 @@ namespace {
 
 using Imports = std::vector<ir::OperatorSetId>;
 
-constexpr int max_call_depth = 64;
 // Nodes and calls that are not the file's own, whose number the size of the file bounds: nests of
 // calls, which may be exponential, end here.
 constexpr int64_t max_added_nodes = 250'000;
@@ -208,10 +207,10 @@ class Lowering {
   // `ours` is the same node where it may be taken apart; null: it is copied where it must change.
   void lower_node(const ir::Node& node, ir::Node* ours, const Imports& imports, infer::Scope& scope,
                   int depth, std::vector<ir::Node>& out) {
-    if (depth > max_call_depth) {
+    if (depth > ir::max_call_depth) {
       fail_at(ir::place_of(node), ErrorCode::invalid_model,
               "functions and subgraphs nest deeper than {}; functions must not call themselves",
-              max_call_depth);
+              ir::max_call_depth);
     }
     charge(1, node);
     try {
@@ -257,7 +256,7 @@ class Lowering {
   }
 
   bool stays(const ir::Graph& graph, const Imports& imports, int depth) {
-    if (has_gradients_ || depth > max_call_depth || model_.ir_version.value_or(4) < 4 ||
+    if (has_gradients_ || depth > ir::max_call_depth || model_.ir_version.value_or(4) < 4 ||
         !graph.sparse_initializers.empty())
       return false;
     for (const ir::Node& node : graph.nodes) {

@@ -159,10 +159,20 @@ OrtStatus* AddInitializerToGraph(OrtGraph* graph, const char* name, OrtValue* va
              "initializer '{}' has {} bytes; below {} it can't be external: set data_is_external "
              "to false, and let CreateTensorAsOrtValue() make the tensor",
              name, tensor.byte_size(), least);
-    // What may throw comes before the value is the graph's.
-    to.initializers.push_back({text, nullptr, is_external});
-    to.members.emplace(value, text);
-    to.initializer_names.insert(std::move(text));
+    // Where memory ends, the graph stays as it was, and the value the caller's.
+    const auto member = to.members.emplace(value, text).first;
+    try {
+      to.initializers.push_back({text, nullptr, is_external});
+      try {
+        to.initializer_names.insert(std::move(text));
+      } catch (...) {
+        to.initializers.pop_back();
+        throw;
+      }
+    } catch (...) {
+      to.members.erase(member);
+      throw;
+    }
     to.initializers.back().value.reset(value);
   });
 }
@@ -173,9 +183,13 @@ OrtStatus* AddNodeToGraph(OrtGraph* graph, OrtNode* node) {
     required(node, "node");
     if (graph->members.contains(node))
       refuse(ORT_INVALID_ARGUMENT, "the graph has node '{}' already", node->name);
-    nodes.emplace_back();  // before the node is the graph's: it may throw
-    graph->members.emplace(node, node->name);
-    nodes.back().reset(node);
+    const auto member = graph->members.emplace(node, node->name).first;
+    try {
+      nodes.emplace_back(node);
+    } catch (...) {  // where memory ends, the graph stays as it was, and the node the caller's
+      graph->members.erase(member);
+      throw;
+    }
   });
 }
 

@@ -233,8 +233,8 @@ TEST(Limits, FunctionsCallSoDeep) {
     }
     return wire::parse_model(text);
   };
-  EXPECT_EQ(listing(findings(chain(100), Profile::runnable)), "");
-  EXPECT_EQ(count_of(findings(chain(101)), "F-28"), 1u);
+  EXPECT_EQ(listing(findings(chain(64), Profile::runnable)), "");
+  EXPECT_EQ(count_of(findings(chain(65)), "F-28"), 1u);
 }
 
 TEST(Profiles, RunnableReportsWhatKeepsFromRunning) {

@@ -246,6 +246,24 @@ TEST(ConvInt8, BothLayoutsGiveTheExactSums) {
   }
 }
 
+// What is farthest from its zero point, in either direction.
+TEST(ConvInt8, WeightsAtTheEndsOfTheirRange) {
+  std::mt19937 random(21);
+  for (int i = 0; i < test::times(60); ++i) {
+    Case c = draw(random);
+    const bool is_signed = c.w_type == ElementType::int8;
+    for (uint8_t& w : c.w)
+      w = static_cast<uint8_t>((random() % 2 ? 255 : 0) ^ (is_signed ? 0x80 : 0));
+    for (int32_t& zero : c.w_zero)
+      zero = (random() % 3 == 0 ? 100 : random() % 2 ? 255 : 0) - (is_signed ? 128 : 0);
+    const std::vector<uint8_t> y = expected(c);
+    each_target([&] {
+      for (const bool last : {true, false})
+        EXPECT_EQ(run(c, last, one_thread()), y) << "case " << i << ", channels last: " << last;
+    });
+  }
+}
+
 TEST(ConvInt8, FloatsAreScaledShiftedAndHeldInTheirRange) {
   std::mt19937 random(12);
   const auto real = [&](float low, float high) {

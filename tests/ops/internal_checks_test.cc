@@ -196,7 +196,7 @@ TEST(InternalChecks, RefuseChainsThatAreNone) {
 }
 
 TEST(InternalChecks, RefuseScalesThatNoByteHas) {
-  const Value one = floats({}), zero = bytes({});
+  const Value one = floats({}), zero = bytes({}), signed_zero = Tensor::scalar<int8_t>(0);
   expect_refused({
       {"y = sardonyx.QLinearConv <summands = 3, zero = [0, 1000, 0]> (x, a, b, w, c, d, e, f, "
        "\"\", g)",
@@ -206,6 +206,18 @@ TEST(InternalChecks, RefuseScalesThatNoByteHas) {
       {"y = sardonyx.QLinearConv <group = 0> (x, a, b, w, c, d, e, f)",
        {bytes({1, 2, 2, 4}), one, zero, bytes({4, 4, 1, 1}), one, zero, one, zero},
        "group"},
+      {"y = sardonyx.QLinearConv (x, a, b, w, c, d, e, f)",
+       {bytes({1, 2, 2, 4}), one, zero, bytes({4, 4, 1, 1}), one, signed_zero, one, zero},
+       "must be of"},
+      {"y = sardonyx.QuantizedConv (x, a, b, w, c)",
+       {bytes({1, 4, 2, 2}), one, signed_zero, bytes({4, 4, 1, 1}), one},
+       "must be of"},
+      {"y = sardonyx.QuantizedConv <activation = \"sigmoid\"> (x, a, b, w, c)",
+       {bytes({1, 4, 2, 2}), one, zero, bytes({4, 4, 1, 1}), one},
+       "activation"},
+      {"y = sardonyx.QuantizedMatMul (a, s, z, b, t)",
+       {bytes({2, 4}), one, signed_zero, bytes({4, 3}), one},
+       "must be of"},
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sardonyx/session.h"
@@ -151,6 +152,43 @@ TEST(QuantizedConvolutions, TakeInWhatFollows) {
   for (const std::string rest : {"Relu(a)", "Clip(a, low, high)", normalization.c_str()})
     EXPECT_EQ(check_dynamic({.rest = rest}), steps) << rest;
   EXPECT_EQ(check_dynamic({.by_channel = true, .bias = false, .rest = normalization}), steps);
+}
+
+// A scale of rank 4 is computed with channels last, too.
+TEST(QuantizedConvolutions, HaveScalesThatAreMadeOfImages) {
+  for (const std::string_view product :
+       {"i = ConvInteger<pads = [1, 1, 1, 1]>(q, w)  f = Cast<to = 1>(i)  v = Mul(f, s)",
+        "b = QLinearConv<pads = [1, 1, 1, 1]>(q, s, z, w, s, wz, s, z)  v = Cast<to = 1>(b)"}) {
+    const std::string text = fmt::format(
+        R"(<ir_version: 10, opset_import: ["" : 21]>
+        g (float[N, 8, 9, 7] x) => (float[N, 64, 9, 7] v) {{
+          k_shape = Constant<value_ints = [16, 8, 3, 3]>()
+          k = ConstantOfShape<value = float[1] {{0.5}}>(k_shape)
+          c = Conv<pads = [1, 1, 1, 1]>(x, k)
+          a = Abs(c)
+          axes = Constant<value_ints = [0, 1, 2, 3]>()
+          m = ReduceMax<keepdims = 1>(a, axes)
+          c127 = Constant<value = float {{127}}>()
+          s = Div(m, c127)
+          q, scale, zero = DynamicQuantizeLinear(c)
+          w_shape = Constant<value_ints = [64, 16, 3, 3]>()
+          w = ConstantOfShape<value = int8[1] {{3}}>(w_shape)
+          z = Constant<value = uint8 {{7}}>()
+          wz = Constant<value = int8 {{0}}>()
+          {}
+        }})",
+        product);
+    const Model held = Model::from_text(text);
+    Tensor x(ElementType::float32, {2, 8, 9, 7});
+    for (size_t i = 0; i < static_cast<size_t>(x.size()); ++i)
+      x.mutable_elements<float>()[i] = static_cast<float>(i % 11) - 5;
+    const auto wanted = Session(held, {.reference = true}).run({{"x", x}})[0].tensor();
+    const auto made = Session(held, {.threads = 1}).run({{"x", x}})[0].tensor();
+    for (size_t i = 0; i < static_cast<size_t>(x.size()); ++i) {
+      const float a = made.elements<float>()[i], b = wanted.elements<float>()[i];
+      ASSERT_NEAR(a, b, 1e-5f * std::abs(b)) << product;
+    }
+  }
 }
 
 TEST(QuantizedConvolutions, LeaveWhatIsReadByOthers) { check_dynamic({.read_twice = true}); }

@@ -200,7 +200,8 @@ void pack_depthwise(const ConvParams& shape, ElementType type, const uint8_t* w,
   if (depthwise_vnni_applies(shape)) {
     const bool has_zeros =
         std::any_of(zeros, zeros + g.group, [](int32_t zero) { return zero != 0; });
-    return pack_depthwise_vnni(shape, weights.data(), has_zeros, static_cast<int8_t*>(out), sums);
+    return pack_depthwise_vnni(shape, weights.data(), has_zeros ? zeros : nullptr,
+                               static_cast<int8_t*>(out), sums);
   }
   constexpr int64_t part = depthwise_bytes_part;
   auto* floats = static_cast<float*>(out);

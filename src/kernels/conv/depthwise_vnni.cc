@@ -43,6 +43,11 @@ int64_t row_groups(const Plane& g) { return divide_up(g.kernel[1], 4); }
 int64_t part_bytes(const Plane& g) { return g.kernel[0] * row_groups(g) * group_bytes; }
 // How often there are weights: sums of two bytes where they have zero points.
 int64_t weight_sets(bool has_zeros) { return has_zeros ? 2 : 1; }
+// Two signed bytes make -255, but no 255. With this zero point no weight is below 0: those of such
+// a channel are packed with the other sign, and so are its sums.
+bool is_negated(const int32_t* zeros, int64_t channel) {
+  return zeros != nullptr && zeros[channel] == -128;
+}
 
 // Lines of the input under so many neighbouring windows.
 int64_t window(const Plane& g, int64_t rows) {
@@ -402,8 +407,11 @@ struct Job {
     for (int64_t c = 0; c < used; ++c) {
       const int64_t m = channel + c;
       const auto bias = static_cast<uint32_t>(job.bias ? job.bias[m] : 0);
-      p.term[c] = static_cast<int32_t>(bias - x_zero * static_cast<uint32_t>(job.weight_sums[m]));
-      p.scale[c] = job.scale[m], p.shift[c] = job.shift ? job.shift[m] : 0;
+      const uint32_t term = bias - x_zero * static_cast<uint32_t>(job.weight_sums[m]);
+      const bool negated = is_negated(job.w_zero, m);
+      p.term[c] = static_cast<int32_t>(negated ? 0 - term : term);
+      p.scale[c] = negated ? -job.scale[m] : job.scale[m];
+      p.shift[c] = job.shift ? job.shift[m] : 0;
     }
     return p;
   }
@@ -420,21 +428,24 @@ int64_t depthwise_vnni_weights_size(const ConvParams& shape) {
   return divide_up(g.channels, part) * part_bytes(g) * weight_sets(true);
 }
 
-void pack_depthwise_vnni(const ConvParams& shape, const int16_t* weights, bool has_zeros,
+void pack_depthwise_vnni(const ConvParams& shape, const int16_t* weights, const int32_t* zeros,
                          int8_t* out, int32_t* sums) {
   const Plane g(shape);
+  const bool has_zeros = zeros != nullptr;
   const int64_t groups = row_groups(g), width = g.kernel[1], sets = weight_sets(has_zeros);
   std::memset(out, 0, static_cast<size_t>(divide_up(g.channels, part) * part_bytes(g) * sets));
   for (int64_t c = 0; c < g.channels; ++c) {
+    const int sign = is_negated(zeros, c) ? -1 : 1;
     sums[c] = 0;
     for (int64_t t = 0; t < g.taps(); ++t) {
-      const int weight = weights[c * g.taps() + t], half = has_zeros ? weight / 2 : 0;
+      const int given = weights[c * g.taps() + t], weight = sign * given,
+                half = has_zeros ? weight / 2 : 0;
       const int64_t group = t / width * groups + t % width / 4;
       int8_t* to = out + c / part * part_bytes(g) * sets + group * group_bytes + c % part * 4 +
                    t % width % 4;
       *to = static_cast<int8_t>(weight - half);
       if (has_zeros) to[part_bytes(g)] = static_cast<int8_t>(half);
-      sums[c] += weight;
+      sums[c] += given;
     }
   }
 }
@@ -477,7 +488,7 @@ namespace sardonyx::kernels {
 
 bool depthwise_vnni_applies(const ConvParams&) { return false; }
 int64_t depthwise_vnni_weights_size(const ConvParams&) { return 0; }
-void pack_depthwise_vnni(const ConvParams&, const int16_t*, bool, int8_t*, int32_t*) {}
+void pack_depthwise_vnni(const ConvParams&, const int16_t*, const int32_t*, int8_t*, int32_t*) {}
 int64_t depthwise_vnni_scratch(const ConvParams&, int) { return 0; }
 void depthwise_vnni(const ConvParams&, const ConvInt8&, void*, ThreadPool&) {}
 

@@ -15,9 +15,10 @@ namespace sardonyx::kernels {
 bool depthwise_vnni_applies(const ConvParams& shape);
 
 // Weights [channels, taps] less their zero points, from -255 to 255, and `sums` of each channel.
-// Where no channel has a zero point they are bytes, else sums of two bytes; there is room for both.
+// `zeros`: those zero points, of signed weights; null: all are 0. Then weights are bytes, else sums
+// of two bytes; there is room for both.
 int64_t depthwise_vnni_weights_size(const ConvParams& shape);
-void pack_depthwise_vnni(const ConvParams& shape, const int16_t* weights, bool has_zeros,
+void pack_depthwise_vnni(const ConvParams& shape, const int16_t* weights, const int32_t* zeros,
                          int8_t* out, int32_t* sums);
 
 int64_t depthwise_vnni_scratch(const ConvParams& shape, int threads);

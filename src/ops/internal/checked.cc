@@ -54,6 +54,14 @@ void require_inputs(const InferContext& ctx, std::span<const Takes> takes) {
   }
 }
 
+void require_same_element(const InferContext& ctx, int i, int as) {
+  const ElementType given = ctx.element(i), wanted = ctx.element(as);
+  if (given == wanted || given == ElementType::undefined || wanted == ElementType::undefined)
+    return;
+  ctx.fail(ErrorCode::internal, "{} must be of {} as {} is; it is of {}", ctx.input_name(i),
+           name_of(wanted), ctx.input_name(as), name_of(given));
+}
+
 void require_shape(InferContext& ctx, int i, const Dims& wanted) {
   if (!ctx.has_input(i) || !ctx.shape(i)) return;
   const Dims& found = *ctx.shape(i);

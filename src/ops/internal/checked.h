@@ -24,6 +24,8 @@ void infer_checked(InferContext& ctx) {
 void require_shape(InferContext& ctx, int i, const Dims& wanted);
 // Where it is not of so many elements.
 void require_count(InferContext& ctx, int i, const Dim& wanted);
+// Where both are known and of different element types.
+void require_same_element(const InferContext& ctx, int i, int as);
 // Where its rank is known and below `least`.
 void require_rank(const InferContext& ctx, int i, int64_t least);
 

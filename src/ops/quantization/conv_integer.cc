@@ -122,6 +122,12 @@ void infer_plain(InferContext& ctx) {
                          {.x = plain.x, .w = plain.w, .bias = -1}));
 }
 
+// A zero point is of the type of what it is taken off.
+void check_zero_points(const InferContext& ctx, const Operands& o) {
+  internal::require_same_element(ctx, o.x_zero, o.x);
+  internal::require_same_element(ctx, o.w_zero, o.w);
+}
+
 constexpr ConvInputs scaled_inputs{QLinearConv::x, QLinearConv::w, QLinearConv::bias};
 
 void infer_scaled(InferContext& ctx) {
@@ -132,6 +138,7 @@ void infer_scaled(InferContext& ctx) {
 
 void infer_nhwc(InferContext& ctx) {
   const auto conv = internal::from_node<QLinearConv>(ctx.node());
+  check_zero_points(ctx, scaled);
   check_window(ctx, conv.window);
   check_group(ctx, conv.group);
   const bool adds = ctx.has_input(QLinearConv::addend);
@@ -142,6 +149,7 @@ void infer_nhwc(InferContext& ctx) {
 
 void infer_floats(InferContext& ctx) {
   const auto conv = internal::from_node<QuantizedConv>(ctx.node());
+  check_zero_points(ctx, to_floats);
   if (!QuantizedConv::takes_activation(conv.activation.function))
     ctx.fail(ErrorCode::internal, "the activation must be none, relu or clip");
   check_window(ctx, conv.window);

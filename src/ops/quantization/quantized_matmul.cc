@@ -28,6 +28,8 @@ ElementType result_type(const InferContext& ctx) {
 
 void infer(InferContext& ctx) {
   const ElementType type = result_type(ctx);
+  internal::require_same_element(ctx, a_zero, a);
+  internal::require_same_element(ctx, b_zero, b);
   if (!is_transposed(ctx)) {
     auto shape = matmul_output(ctx, a, b);
     if (!shape) return ctx.set(0, ValueType::tensor(type));

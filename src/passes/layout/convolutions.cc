@@ -119,8 +119,7 @@ bool LayoutWalk::conv_int8(ir::Node& node) {
       (zero->size() != 1 && zero->size() != constant(w)->shape()[0]))
     return false;
   ops::internal::write(conv, node);
-  node.inputs[QLinearConv::x] = as_nhwc(x);
-  emit(std::move(node));
+  take_bytes_last(node);
   return true;
 }
 
@@ -130,9 +129,18 @@ bool LayoutWalk::quantized_conv(ir::Node& node) {
   if (conv.nhwc || !takes_bytes_last(x, node.inputs[QuantizedConv::w], conv.group)) return false;
   conv.nhwc = true;
   ops::internal::write(conv, node);
-  node.inputs[QuantizedConv::x] = as_nhwc(x);
-  emit(std::move(node));
+  take_bytes_last(node);
   return true;
+}
+
+void LayoutWalk::take_bytes_last(ir::Node& node) {
+  std::string& x = node.inputs[QuantizedConv::x];
+  static_assert(static_cast<int>(QuantizedConv::x) == static_cast<int>(QLinearConv::x));
+  for (const std::string& input : node.inputs) {
+    if (&input != &x) need_first(input);  // a scale may have been computed as an image is
+  }
+  x = as_nhwc(std::string(x));
+  emit(std::move(node));
 }
 
 bool LayoutWalk::takes_bytes_last(const std::string& x, const std::string& w, int64_t group) const {

@@ -52,7 +52,9 @@ class LayoutWalk : TwoLayouts {
   // Of bytes: one group, or one input channel for each output channel.
   bool conv_int8(ir::Node& node);
   bool quantized_conv(ir::Node& node);
-  // Whether such a convolution has a form with channels last.
+  // Places such a convolution with channels last.
+  void take_bytes_last(ir::Node& node);
+  // Whether it has that form.
   bool takes_bytes_last(const std::string& x, const std::string& w, int64_t group) const;
   // The internal form of a node whose first input is an image.
   bool nhwc_form(ir::Node& node);

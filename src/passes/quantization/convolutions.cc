@@ -66,7 +66,7 @@ class Convolutions {
     const auto scales = split_scale(*scale, floats);
     if (!scales) return false;
 
-    std::vector<size_t> covered{i, cast};
+    std::vector<size_t> covered{cast};
     size_t last = mul;
     std::string bias;
     const size_t add = index_.only_user(scaled.outputs[0]);
@@ -93,7 +93,8 @@ class Convolutions {
                                             {QuantizedConv::w_zero, input(sums, 3)},
                                             {QuantizedConv::bias, bias}},
                                            index_.node(last).outputs);
-    const bool is_split = scales->each != *scale;
+    covered.push_back(i);  // which gives the name
+    const bool is_split = scales->one != *scale;
     graph_.replace(last, std::move(node), covered, {is_split ? *scale : std::string()});
     return true;
   }

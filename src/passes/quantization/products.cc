@@ -125,7 +125,7 @@ class Products {
                                             {QuantizedMatMul::b_scale, scales->each},
                                             {QuantizedMatMul::b_zero, b_zero}},
                                            {});
-    std::vector<size_t> covered{i, cast};
+    std::vector<size_t> covered{cast};
     size_t last = mul;
     const size_t add = index_.only_user(scaled.outputs[0]);
     if (add != index_.size() && is_op(&index_.node(add), "Add")) {
@@ -139,6 +139,7 @@ class Products {
       }
     }
     node.outputs = index_.node(last).outputs;
+    covered.push_back(i);  // which gives the name
     const bool is_split = scales->each != scale;
     graph_.replace(last, std::move(node), covered, {is_split ? scale : std::string()});
     return true;
