@@ -84,18 +84,53 @@ nb::object array_from(Tensor&& tensor) {
   return ours ? taken_array(std::move(tensor), true) : copied_array(tensor);
 }
 
-// What stands beside a key: numbers and texts as Python's own.
-nb::object entry_from(Value value) {
-  const bool scalar = value.is_tensor() && value.tensor().rank() == 0;
-  nb::object made = object_from(std::move(value));
-  return scalar ? made.attr("item")() : made;
+// An element of a tensor as Python's own number or text; null where numpy must say what it is.
+PyObject* plain_object(const Tensor& tensor, size_t i) {
+  const auto at = [&]<class T>(T) { return tensor.elements<T>()[i]; };
+  switch (tensor.element_type()) {
+    case ElementType::float32: return PyFloat_FromDouble(at(float()));
+    case ElementType::float64: return PyFloat_FromDouble(at(double()));
+    case ElementType::int64: return PyLong_FromLongLong(at(int64_t()));
+    case ElementType::int32: return PyLong_FromLong(at(int32_t()));
+    case ElementType::string: return text_object(tensor.elements<std::string>()[i]).release().ptr();
+    default: return nullptr;
+  }
 }
 
-nb::object map_object(const Map& map) {
-  nb::object keys = copied_array(map.keys).attr("tolist")();
+nb::object entry_from(const Value& value) {
+  if (value.is_tensor() && value.tensor().rank() == 0) {
+    if (PyObject* plain = plain_object(value.tensor(), 0)) return nb::steal(plain);
+    if (PyErr_Occurred()) throw nb::python_error();
+    return object_from(Value(value)).attr("item")();
+  }
+  return object_from(Value(value));
+}
+
+// Keys as Python has them. Maps of one sequence mostly share theirs.
+class KeyObjects {
+ public:
+  const nb::list& of(const Tensor& keys) {
+    if (keys.data() == data_ && keys.size() == size_) return list_;
+    list_ = nb::list(copied_array(keys).attr("tolist")());
+    data_ = keys.data(), size_ = keys.size();
+    return list_;
+  }
+
+ private:
+  const void* data_ = nullptr;
+  int64_t size_ = -1;
+  nb::list list_;
+};
+
+nb::object map_object(const Map& map, KeyObjects& keys) {
+  const nb::list& names = keys.of(map.keys);
   nb::dict entries;
-  size_t i = 0;
-  for (nb::handle key : keys) entries[key] = entry_from(map.values[i++]);
+  for (size_t i = 0; i < map.values.size(); ++i) {
+    PyObject* name = PyList_GetItem(names.ptr(), static_cast<Py_ssize_t>(i));
+    if (name == nullptr ||
+        PyDict_SetItem(entries.ptr(), name, entry_from(map.values[i]).ptr()) != 0)
+      throw nb::python_error();
+  }
   return entries;
 }
 
@@ -125,10 +160,17 @@ nb::object object_from(Value&& value) {
     }
     case Value::Kind::sequence: {
       nb::list items;
-      for (const Value& item : value.sequence().items) items.append(object_from(Value(item)));
+      KeyObjects keys;
+      for (const Value& item : value.sequence().items) {
+        items.append(item.kind() == Value::Kind::map ? map_object(item.map(), keys)
+                                                     : object_from(Value(item)));
+      }
       return items;
     }
-    case Value::Kind::map: return map_object(value.map());
+    case Value::Kind::map: {
+      KeyObjects keys;
+      return map_object(value.map(), keys);
+    }
     case Value::Kind::optional: {
       const auto& held = value.optional().held;
       return held == nullptr ? nb::none() : object_from(Value(*held));

@@ -13,10 +13,18 @@ namespace {
 
 using nlohmann::json;
 
-json event_of(const char* category, const std::string& name, int thread, double begin_us,
-              double length_us, json about) {
+json event_of(const char* category, const std::string& name, int thread, int64_t begin_us,
+              int64_t length_us, json about) {
   return {{"cat", category}, {"pid", 0},  {"tid", thread}, {"dur", length_us},
           {"ts", begin_us},  {"ph", "X"}, {"name", name},  {"args", std::move(about)}};
+}
+
+// The node's own name; of one that has none the operator and its place, as ONNX Runtime calls it.
+std::string name_of_step(const Profile::Step& step, int place) {
+  const std::string before = step.operator_name + " '";
+  if (step.node.starts_with(before) && step.node.ends_with('\''))
+    return step.node.substr(before.size(), step.node.size() - before.size() - 1);
+  return fmt::format("{}_{}", step.operator_name, place);
 }
 
 // "2026-11-30_15-04-05_123", of now.
@@ -87,16 +95,11 @@ std::string end_profiling(OrtSession& session) {
 std::string write_trace(const Profile& profile, const std::string& prefix, int64_t made_us) {
   const std::string path = fmt::format("{}_{}.json", prefix, time_stamp());
   std::ofstream file{std::filesystem::path(native_path(path))};
-  const auto since = [made_us](int64_t ns) {
-    return static_cast<double>(ns) / 1e3 + static_cast<double>(made_us);
-  };
-  const auto lasting = [](int64_t begin, int64_t end) {
-    return static_cast<double>(end - begin) / 1e3;
-  };
+  // Whole microseconds, as readers of such files want them.
+  const auto since = [made_us](int64_t ns) { return ns / 1000 + made_us; };
+  const auto lasting = [](int64_t begin, int64_t end) { return (end - begin + 500) / 1000; };
   file << "[\n"
-       << event_of("Session", "session_initialization", 0, 0, static_cast<double>(made_us),
-                   json::object())
-              .dump();
+       << event_of("Session", "session_initialization", 0, 0, made_us, json::object()).dump();
   for (const Profile::Run& run : profile.runs())
     file << ",\n"
          << event_of("Session", "model_run", 0, since(run.begin), lasting(run.begin, run.end),
@@ -105,12 +108,13 @@ std::string write_trace(const Profile& profile, const std::string& prefix, int64
   for (const Profile::Event& event : profile.events()) {
     const Profile::Step& step = profile.steps()[static_cast<size_t>(event.step)];
     const json about = {{"op_name", step.operator_name},
+                        {"node_index", std::to_string(event.step)},
                         {"kernel", step.kernel},
                         {"provider", "CPUExecutionProvider"}};
     // Names may be any bytes.
     file << ",\n"
-         << event_of("Node", step.node + "_kernel_time", event.thread, since(event.begin),
-                     lasting(event.begin, event.end), about)
+         << event_of("Node", name_of_step(step, event.step) + "_kernel_time", event.thread,
+                     since(event.begin), lasting(event.begin, event.end), about)
                 .dump(-1, ' ', false, json::error_handler_t::replace);
   }
   file << "\n]\n";

@@ -24,7 +24,6 @@ class StepMethod {
 
   const std::vector<ValueDescription>& inputs() const { return inputs_; }
   const std::vector<ValueDescription>& outputs() const { return outputs_; }
-  bool is_for_all_sizes() const { return all_sizes_ != nullptr; }
 
   // The plan for inputs of these sizes. Throws Error as planning does.
   std::shared_ptr<const Method> for_inputs(const std::vector<NamedValue>& inputs) const;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
+#include <regex>
 #include <thread>
 
 #include "ort_api/api.h"
@@ -460,6 +460,9 @@ TEST_F(Running, TracesHaveRunsThatGoOnWhileTheCallerDoes) {
   std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   EXPECT_NE(text.find("\"Add\""), std::string::npos) << path;
+  // As tools read them: whole microseconds, names that end in those of nodes.
+  EXPECT_FALSE(std::regex_search(text, std::regex("\"(dur|ts)\" ?:[0-9]+[.]"))) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("\"name\" ?:\"[^\" ']*_kernel_time\""))) << text;
   EXPECT_OK(api().AllocatorFree(allocator(), path));
   std::filesystem::remove_all(folder);
 }

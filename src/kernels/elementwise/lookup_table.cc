@@ -64,9 +64,8 @@ HWY_EXPORT(LookUp);
 #if HWY_ARCH_X86 && defined(__x86_64__)
 // Two lookups in halves of the table, of 128 entries each; the upper bit of a byte tells which
 // half.
-__attribute__((target("avx512f,avx512bw,avx512vbmi"))) void look_up_float16(const uint8_t* table,
-                                                                            const uint8_t* x,
-                                                                            uint8_t* y, int64_t n) {
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) void look_up_by_permutations(
+    const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
   __m512i part[4];
   for (int k = 0; k < 4; ++k) part[k] = _mm512_loadu_si512(table + k * 64);
   for (int64_t i = 0; i < n; i += 64) {
@@ -82,7 +81,7 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) void look_up_float16(cons
 
 void look_up(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t n) {
 #if HWY_ARCH_X86 && defined(__x86_64__)
-  if (has_avx512_vbmi()) return look_up_float16(table, x, y, n);
+  if (has_avx512_vbmi()) return look_up_by_permutations(table, x, y, n);
 #endif
   HWY_DYNAMIC_DISPATCH(LookUp)(table, x, y, n);
 }
