@@ -21,7 +21,7 @@ void check_versions(Context& context) {
   } else if (*model.ir_version > newest_ir_version) {
     report("M-03", model_place.in("ir_version"),
            fmt::format("use a newer release; if the file has nothing that IR version {0} lacks, "
-                       "`sardonyx edit --ir-version {0}` says so",
+                       "declare that version: sardonyx edit --ir-version {0}",
                        newest_ir_version),
            "the newest known IR version is {}; found {}", newest_ir_version, *model.ir_version);
   }

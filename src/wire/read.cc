@@ -168,9 +168,14 @@ ir::Model read_model(const MappedFile& file) {
 }
 
 ir::Model read_model(const Bytes& bytes, std::string folder) {
-  ir::Model model = read_model_bytes(bytes);
-  model.folder = std::move(folder);
-  return model;
+  try {
+    ir::Model model = read_model_bytes(bytes);
+    model.folder = std::move(folder);
+    return model;
+  } catch (const Error& error) {
+    if (error.location().empty()) throw error.within("the model in memory");
+    throw;
+  }
 }
 
 ir::OperatorSet read_operator_set(const Bytes& bytes) {
