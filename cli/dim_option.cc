@@ -54,11 +54,8 @@ void add_sizes(std::string_view option, std::string_view text, DimSizes& sizes) 
 }  // namespace
 
 void DimOption::add(const Options& command, const std::string& help) {
-  command
-      .add_option("--dim", texts_,
-                  "Sizes of open dimensions, by name or place: batch=4,image.2=224" + help)
-      .type_name("NAME=N[,NAME=N]")
-      .one_value_each();
+  command.add_option(name_, texts_, help).type_name("NAME=N[,NAME=N]").one_value_each();
+  if (name_ != std::string_view("--dim")) return;
   command.add_option("--set", old_texts_, "The old name of --dim")
       .type_name("NAME=N")
       .one_value_each()
@@ -67,7 +64,7 @@ void DimOption::add(const Options& command, const std::string& help) {
 
 DimSizes DimOption::sizes() const {
   DimSizes sizes;
-  for (const std::string& text : texts_) add_sizes("--dim", text, sizes);
+  for (const std::string& text : texts_) add_sizes(name_, text, sizes);
   for (const std::string& text : old_texts_) add_sizes("--set", text, sizes);
   if (!old_texts_.empty()) warn_of_old_name("--dim", "--set");
   return sizes;

@@ -1,4 +1,4 @@
-// --dim NAME=N, as all commands take it that work with sizes.
+// --dim NAME=N and --fix-dim NAME=N, as all commands take them that work with sizes.
 #pragma once
 
 #include <string>
@@ -11,14 +11,16 @@ namespace sardonyx::cli {
 
 class DimOption {
  public:
-  // `help` ends what the option's line says: "Sizes of open dimensions" and that.
+  explicit DimOption(const char* name = "--dim") : name_(name) {}
+  // `help`: what the option's line says of the sizes.
   void add(const Options& command, const std::string& help);
   bool is_given() const { return !texts_.empty() || !old_texts_.empty(); }
-  // The sizes by name. Warns of the option's old name. Throws UsageError for what is no NAME=N, and
-  // where a name is given twice. Which names there are the model decides.
+  // The sizes by name. Warns of --set, which was --dim once. Throws UsageError for what is no
+  // NAME=N, and where a name is given twice. Which names there are the model decides.
   DimSizes sizes() const;
 
  private:
+  const char* name_;
   std::vector<std::string> texts_, old_texts_;
 };
 

@@ -43,6 +43,9 @@ void add_loading_options(const Options& command, LoadingOptions& options) {
       "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
   command.add_flag("--strict-model", options.strict_model,
                    "Refuse a model that breaks a rule, even where its meaning is clear");
+  options.fixed_dims.add(command,
+                         "Plan for these sizes, by name or place: batch=4,image.2=224; runs "
+                         "with others are refused");
   add_renamed_flag(command, "--prepack", "--pack-early", options.prepack,
                    "Pack all weights before the first run; otherwise the first run packs them");
   command
@@ -67,6 +70,15 @@ Model load_model(const LoadingOptions& options) {
   return Model(options.model, load_options);
 }
 
+SessionOptions planning_options(const LoadingOptions& options) {
+  SessionOptions made;
+  made.threads = options.threads;
+  made.exact = options.exact;
+  made.assume_inference = options.assume_inference;
+  made.dimensions = options.fixed_dims.sizes();
+  return made;
+}
+
 Loaded load(const LoadingOptions& options, bool all_outputs) {
   const Progress progress("loading " + options.model);
   name_mapped_file(options.model);
@@ -77,11 +89,9 @@ Loaded load(const LoadingOptions& options, bool all_outputs) {
         fmt::format("the system started {} of {} threads; limits of processes or of memory may "
                     "be why (ulimit -u, ulimit -v)",
                     threads.count(), wanted));
-  SessionOptions session_options;
+  SessionOptions session_options = planning_options(options);
   session_options.shared_threads = threads;
   session_options.reference = options.reference;
-  session_options.exact = options.exact;
-  session_options.assume_inference = options.assume_inference;
   session_options.prepack = options.prepack;
   session_options.packed = options.packed;
   session_options.cache_folder = options.cache_folder;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dim_option.h"
 #include "options.h"
 #include "sardonyx/session.h"
 
@@ -22,6 +23,7 @@ struct LoadingOptions {
   bool assume_inference = false;
   bool prepack = false;
   std::string packed, cache_folder;  // of packed weights; empty: none
+  DimOption fixed_dims{"--fix-dim"};
   bool strict_model = false;
   uint64_t seed = 0;  // of random operators without one
 };
@@ -39,6 +41,8 @@ struct Loaded {
 
 // Reads the model only; its warnings go to standard error.
 Model load_model(const LoadingOptions& options);
+// What decides how the model is planned.
+SessionOptions planning_options(const LoadingOptions& options);
 Loaded load(const LoadingOptions& options, bool all_outputs = false);
 
 // Prints a model's warnings to standard error, the first few of them in full.

@@ -25,24 +25,15 @@ struct PackCommand {
   int run() const;
 
  private:
-  SessionOptions session_options() const;
   int write(const Model& model) const;
   int compare(const Model& model) const;
 };
-
-SessionOptions PackCommand::session_options() const {
-  SessionOptions options;
-  options.threads = loading.threads;
-  options.exact = loading.exact;
-  options.assume_inference = loading.assume_inference;
-  return options;
-}
 
 int PackCommand::write(const Model& model) const {
   PackedModel packed;
   {
     const Progress progress("packing " + loading.model);
-    packed = pack_model(model, output, session_options());
+    packed = pack_model(model, output, planning_options(loading));
   }
   if (as_json) {
     emit_json({{"model", loading.model},
@@ -60,7 +51,7 @@ int PackCommand::compare(const Model& model) const {
   PackedComparison comparison;
   {
     const Progress progress("verifying " + output);
-    comparison = compare_packed(model, output, session_options());
+    comparison = compare_packed(model, output, planning_options(loading));
   }
   const auto& differences = comparison.differences;
   if (as_json) {

@@ -75,12 +75,8 @@ int PassReport::print(const LoadingOptions& loading, bool as_json) const {
       graphs += fmt::format("# {}, after {}\n{}\n", printable(run.graph), run.name, text());
   };
   if (!print_after.empty()) require_pass(print_after);
-  SessionOptions options;
-  options.threads = loading.threads;
-  options.exact = loading.exact;
-  options.assume_inference = loading.assume_inference;
-  const std::string left =
-      optimized_text(model, options, {.stop_after = stop_after, .observe = observe});
+  const std::string left = optimized_text(model, planning_options(loading),
+                                          {.stop_after = stop_after, .observe = observe});
   if (!stop_after.empty()) graphs += left;
   if (as_json) {
     json report = {{"model", loading.model}, {"passes", json::array()}};

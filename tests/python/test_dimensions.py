@@ -238,3 +238,22 @@ def test_declarations_inside_the_graph_do_not_keep_it_from_running(sardonyx, tmp
         for mode in [[], ["--reference"]]:
             done = json.loads(sardonyx("run", path, *given, "--json", *mode).stdout)
             assert done["outputs"][0]["shape"] == [2, 4]
+
+
+@pytest.mark.parametrize("mode", [[], ["--reference"]])
+def test_sizes_that_a_session_is_planned_for(sardonyx, tmp_path, mode):
+    path = relu(tmp_path, ["n", None])
+    fixed = ["--fix-dim", "n=3,x.1=4"]
+    done = json.loads(sardonyx("run", path, "--random-inputs", "--json", *fixed, *mode).stdout)
+    assert done["outputs"][0]["shape"] == [3, 4]
+    given = arrays(tmp_path, x=np.ones((2, 4), np.float32))
+    assert "dimension 0 must be 3, and is 2" in sardonyx.fails(BAD_INPUT, "run", path, *given, *fixed, *mode)
+    assert "no open size of this name" in sardonyx.fails(BAD_INPUT, "explain", path, "--fix-dim", "m=3", *mode)
+    assert "is not a size" in sardonyx.fails(USAGE, "bench", path, "--fix-dim", "n=x", *mode)
+
+
+def test_sizes_that_a_file_of_packed_weights_is_made_for(sardonyx, tmp_path):
+    path, packed = relu(tmp_path, ["n", 4]), tmp_path / "model.sdx"
+    sardonyx("pack", path, "-o", packed, "--fix-dim", "n=3")
+    sardonyx("pack", path, "-o", packed, "--fix-dim", "n=3", "--verify")
+    sardonyx("run", path, "--random-inputs", "--packed", packed, "--fix-dim", "n=3")
