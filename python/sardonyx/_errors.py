@@ -73,6 +73,14 @@ for _code, _class in _BY_CODE.items():
     _class.code = _code
 
 
+OPERATORS_IN_PYTHON = "operators= or libraries="
+
+
+def in_python(message: str) -> str:
+    """With the options of this package where the engine advises the program's."""
+    return message.replace("--library FILE", OPERATORS_IN_PYTHON)
+
+
 def make(code: str, message: str, location: str) -> Error:
     """What the extension raises."""
-    return _BY_CODE.get(code, Error)(message, location, code)
+    return _BY_CODE.get(code, Error)(in_python(message), location, code)

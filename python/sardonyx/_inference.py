@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
+from ._errors import in_python
 from ._model import Model, ModelSource
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Finding(NamedTuple):
     message: str
 
 
+def _finding(is_error: bool, place: str, message: str) -> Finding:
+    return Finding(is_error, place, in_python(message))
+
+
 @dataclasses.dataclass(frozen=True)
 class Inference:
     """What inference found; `findings` are nodes that can't run, and declarations that contradict."""
@@ -67,7 +72,7 @@ class Inference:
 def _inference(described: Any) -> Inference:
     values, unknowns, names, findings = described
     return Inference([InferredValue(*one) for one in values], [InferredUnknown(*one) for one in unknowns],
-                     [InferredName(*one) for one in names], [Finding(*one) for one in findings])
+                     [InferredName(*one) for one in names], [_finding(*one) for one in findings])
 
 
 def infer_types(model: ModelSource, *, sizes: Mapping[str, int] | None = None, strict: bool = False,
@@ -111,6 +116,6 @@ def infer_shapes(model: Any, output: str | os.PathLike[str] | None = None, *, si
 def _refuse_errors(described: Any, strict: bool) -> None:
     from ._errors import InvalidModelError
 
-    errors = [Finding(*one) for one in described[3] if one[0]]
+    errors = [_finding(*one) for one in described[3] if one[0]]
     if strict and errors:
         raise InvalidModelError(errors[0].message, errors[0].place)

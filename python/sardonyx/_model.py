@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._errors import ModelWarning
+from ._options import list_of, path_of, with_options
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -144,13 +145,14 @@ class Model:
                  warn: WarningListener | None = None):
         if isinstance(model, Model):
             self._source = model._source if model._source != _Source() else _Source(data=model.to_bytes())
-            operators = tuple(operators) or model._options.get("operators", ())
+            operators = list_of("operators", operators) or model._options.get("operators", ())
         else:
-            self._source = _source_of(model, os.fsdecode(folder))
+            self._source = _source_of(model, path_of("folder", folder))
         self._options = {
-            "strict": strict, "trusted_folder": os.fsdecode(trusted_folder), "read_into_memory": read_into_memory,
-            "operator_sets": [os.fsdecode(one) for one in operator_sets],
-            "libraries": [os.fsdecode(one) for one in libraries], "operators": tuple(operators), "memory_limit": memory_limit,
+            "strict": strict, "trusted_folder": path_of("trusted_folder", trusted_folder), "read_into_memory": read_into_memory,
+            "operator_sets": [path_of("operator_sets", one) for one in list_of("operator_sets", operator_sets)],
+            "libraries": [path_of("libraries", one) for one in list_of("libraries", libraries)],
+            "operators": tuple(list_of("operators", operators)), "memory_limit": memory_limit,
             "load_external_data": load_external_data}
         self._warn = warn
         self._load()
@@ -174,11 +176,12 @@ class Model:
         return model
 
     def _load(self) -> None:
-        options = _core.LoadOptions()
-        for name, value in self._options.items():
-            if name != "operators":
-                setattr(options, name, value)
+        options = with_options(_core.LoadOptions(), {name: value for name, value in self._options.items() if name != "operators"})
+        if self._warn is not None and not callable(self._warn):
+            raise TypeError(f"warn takes a function, and {self._warn!r} was given")
         for one in self._options.get("operators", ()):
+            if not hasattr(one, "signature"):
+                raise TypeError(f"operators takes a list of sardonyx.Operator, and {one!r} is in it")
             options.add_operator(one.domain, one.signature, one)
         options.listener = self._warn or _warn
         source = self._source

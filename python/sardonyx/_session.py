@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _core
 from ._model import Model, ModelSource
+from ._options import dict_of, list_of, path_of, with_options
 from ._profile import Profile
 
 if TYPE_CHECKING:
@@ -115,9 +116,7 @@ _LOAD = ("folder", "strict", "trusted_folder", "read_into_memory", "operator_set
 
 
 def _packing(threads: int, exact: bool, fuse: bool) -> _core.SessionOptions:
-    options = _core.SessionOptions()
-    options.threads, options.exact, options.fuse = threads, exact, fuse
-    return options
+    return with_options(_core.SessionOptions(), {"threads": threads, "exact": exact, "fuse": fuse})
 
 
 def pack(model: ModelSource, path: str | os.PathLike[str], *, threads: int = 0, exact: bool = False, fuse: bool = True) -> int:
@@ -184,17 +183,15 @@ class Session(_core.Session):
         self._options: dict[str, Any] = {
             "threads": threads, "reference": reference, "fuse": fuse, "exact": exact, "assume_inference": assume_inference,
             "prepack": prepack, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit,
-            "dimensions": dict(dimensions or {}), "extra_outputs": list(extra_outputs),
-            "packed": os.fspath(packed or ""), "cache_folder": os.fspath(cache_folder or ""),
+            "dimensions": dict_of("dimensions", dimensions), "extra_outputs": list_of("extra_outputs", extra_outputs),
+            "packed": path_of("packed", packed or ""), "cache_folder": path_of("cache_folder", cache_folder or ""),
             "log_level": _log_level(log, log_level)}
         self._initializers = {name: value if isinstance(value, _core.Value) else np.array(value)
-                              for name, value in (initializers or {}).items()}
+                              for name, value in dict_of("initializers", initializers).items()}
         self._prepare()
 
     def _prepare(self) -> None:
-        options = _core.SessionOptions()
-        for name, value in self._options.items():
-            setattr(options, name, value)
+        options = with_options(_core.SessionOptions(), self._options)
         for name, value in self._initializers.items():
             options.add_initializer(name, value)
         options.log = self._log

@@ -397,6 +397,30 @@ def test_options_reach_the_engine(double):
     assert names == ["y"]
 
 
+@pytest.mark.parametrize(("name", "values"), [
+    ("threads", ["2", 1.5, None]), ("fuse", [1, None]), ("dimensions", [3, {"n": "a"}, {3: 3}]), ("extra_outputs", ["y", 3]), ("packed", [3]),
+    ("cache_folder", [3]), ("memory_limit", ["1", 1.5]), ("seed", ["a"]), ("initializers", [3, {3: 3}]), ("strict", [1]), ("folder", [3]),
+    ("trusted_folder", [3]), ("read_into_memory", [3]), ("operator_sets", ["file", 3, [3]]), ("libraries", ["file", 3, [3]]),
+    ("operators", [3, [3]]), ("warn", [3])])
+def test_options_of_a_wrong_type_are_named(name, values, double):
+    for value in values:
+        with pytest.raises(TypeError, match=name):
+            sardonyx.Session(double.SerializeToString(), **{name: value})
+    for number in ("threads", "seed"):
+        with pytest.raises(sardonyx.BadInputError, match=number):
+            sardonyx.Session(double, **{number: -2**70})
+
+
+def test_operators_that_nobody_knows_are_to_be_given_in_python(model):
+    proto = model("g (float[n] x) => (float[n] y) { y = com.example.Nothing(x) }")
+    proto.opset_import.add(domain="com.example", version=1)
+    texts = [sardonyx.infer_types(proto).findings[0].message]
+    with pytest.raises(sardonyx.UnsupportedError) as error:
+        sardonyx.Session(proto)
+    for text in [*texts, str(error.value)]:
+        assert "operators= or libraries=" in text and "--" not in text
+
+
 def test_sizes_weights_and_values_in_between(model):
     proto = model("g (float[n] x) => (float[n] y) { t = Mul(x, w) y = Relu(t) }")
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(2), "w"))
