@@ -19,6 +19,7 @@ from onnx import helper, numpy_helper
 import sardonyx.compat.onnxruntime as ours
 
 CPU = ["CPUExecutionProvider"]
+HEADER = '<ir_version: 10, opset_import: ["" : 21]> '
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 Case = Callable[[Any, bytes, pathlib.Path], Any]
 CASES: dict[str, Case] = {}
@@ -359,6 +360,38 @@ def no_rows(ort, model, folder):
     return session(ort, model).run(None, {"x": np.zeros((0, 3), np.float32)})
 
 
+def names_from(make: Callable[[], Any]) -> Case:
+    def runs(ort, model, folder):
+        one, value = session(ort, model), ort.OrtValue.ortvalue_from_numpy(X)
+        made = one.run(make(), {"x": X}), one.run(make(), {"x": X}, ort.RunOptions()), one.run_with_ort_values(make(), {"x": value})
+        told, ended = [], threading.Event()
+        one = session(ort, model, threads(ort))
+        one.run_async(make(), {"x": X}, lambda *answer: (told.append(answer), ended.set()), None)
+        ended.wait()
+        return made, told
+
+    return runs
+
+
+CASES["names_from_a_tuple"] = names_from(lambda: ("twice", "y"))
+CASES["names_from_a_generator"] = names_from(lambda: (name for name in ["twice", "y"]))
+CASES["names_from_a_map"] = names_from(lambda: map(str, ["twice", "y"]))
+CASES["names_from_keys_of_a_dict"] = names_from({"twice": 1, "y": 2}.keys)
+CASES["names_from_a_set"] = names_from(lambda: {"y"})
+CASES["names_from_a_generator_without_any"] = names_from(lambda: (name for name in []))
+CASES["names_from_a_text"] = names_from(lambda: "y")
+CASES["names_from_a_number"] = names_from(lambda: 3)
+
+
+@case
+def nothing_in_arrays_of_texts(ort, model, folder):
+    texts = onnx.parser.parse_model(HEADER + "g (string[n] x) => (string[n] y) { y = Identity(x) }").SerializeToString()
+    lists = onnx.parser.parse_model(HEADER + "g (seq(string[n]) x) => (seq(string[n]) y) { y = Identity(x) }").SerializeToString()
+    array, one = np.array(["a", None, 3, 2.5], object), session(ort, texts)
+    return (one.run(None, {"x": array}), one.run(None, {"x": ["a", None]}), one.run(["y"], {"x": array}, ort.RunOptions()),
+            session(ort, lists).run(None, {"x": [array, array[:2]]}))
+
+
 @case
 def options_of_a_run(ort, model, folder):
     options = ort.RunOptions()
@@ -506,6 +539,16 @@ def runs_with_ort_values_without_one(ort, model, folder):
 
 
 @case
+def runs_with_arrays_for_ort_values(ort, model, folder):
+    return session(ort, model).run_with_ort_values(None, {"x": X})
+
+
+@case
+def runs_with_arrays_for_ort_values_below(ort, model, folder):
+    return session(ort, model)._sess.run_with_ort_values({"x": X}, ["y"], None)
+
+
+@case
 def dlpack(ort, model, folder):
     value = ort.OrtValue.ortvalue_from_numpy(X.copy())
     return np.from_dlpack(value), value.__dlpack_device__()
@@ -542,6 +585,47 @@ def bindings_of_ort_values(ort, model, folder):
     binding.bind_ortvalue_output("y", into)
     one.run_with_iobinding(binding)
     return into, binding.get_outputs()
+
+
+def bound_to(shape: tuple[int, ...], dtype: Any, by_address: bool) -> Case:
+    def runs(ort, model, folder):
+        one, into = session(ort, model), np.zeros(shape, dtype)
+        binding = one.io_binding()
+        binding.bind_cpu_input("x", X)
+        if by_address:
+            binding.bind_output("y", "cpu", 0, dtype, shape, into.ctypes.data)
+        else:
+            binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_numpy(into))
+        one.run_with_iobinding(binding)
+        return into, binding.copy_outputs_to_cpu()
+
+    return runs
+
+
+def fetched_into(shape: tuple[int, ...], dtype: Any, names: tuple[str, ...] = ("y",)) -> Case:
+    def runs(ort, model, folder):
+        vector, value = ort.capi.onnxruntime_pybind11_state.OrtValueVector, ort.OrtValue.ortvalue_from_numpy
+        one, into, feeds, fetches = session(ort, model), np.zeros(shape, dtype), vector(), vector()
+        feeds.push_back(value(X)._ortvalue)
+        fetches.push_back(value(into)._ortvalue)
+        one.run_with_ortvaluevector(ort.RunOptions(), ["x"], feeds, list(names), fetches, [ort.OrtDevice.make("cpu", 0)._get_c_device()] * 2)
+        return into, len(fetches)
+
+    return runs
+
+
+for _shape, _dtype in [((2, 3), np.float32), ((4, 3), np.float32), ((1, 3), np.float32), ((0, 3), np.float32), ((3, 2), np.float32),
+                       ((6,), np.float32), ((2, 3, 1), np.float32), ((2, 3), np.float64), ((2, 3), np.int32)]:
+    _text = f"{np.dtype(_dtype).name}_{'x'.join(map(str, _shape))}"
+    CASES[f"an_output_bound_to_{_text}"] = bound_to(_shape, _dtype, False)
+    CASES[f"an_output_bound_to_memory_of_{_text}"] = bound_to(_shape, _dtype, True)
+    CASES[f"an_output_fetched_into_{_text}"] = fetched_into(_shape, _dtype)
+CASES["two_outputs_fetched_into_one_value"] = fetched_into((2, 3), np.float32, ("y", "twice"))
+
+
+@case
+def a_binding_of_an_array_for_an_ort_value(ort, model, folder):
+    session(ort, model).io_binding().bind_ortvalue_output("y", X)
 
 
 @case
@@ -603,6 +687,60 @@ def an_option_of_another_type(ort, model, folder):
     ort.SessionOptions().intra_op_num_threads = "many"
 
 
+class Yes:
+    def __bool__(self) -> bool:
+        return True
+
+
+class Long:
+    def __len__(self) -> int:
+        return 1
+
+
+@case
+def truth_values_of_options(ort, model, folder):
+    made = []
+    for options, name in ((ort.SessionOptions(), "enable_profiling"), (ort.RunOptions(), "terminate"),
+                          (ort.RunOptions(), "only_execute_path_to_fetches")):
+        for value in (0, 1, 2, None, True, np.True_, 0.0, 1.5, np.int64(1), np.array(True), Yes(), "", "yes", b"", [], [1], {}, Long()):
+            try:
+                setattr(options, name, value)
+                made.append(getattr(options, name))
+            except TypeError:
+                made.append("TypeError")
+    return made
+
+
+def taken(call: Callable[[Any], Any], *values: Any) -> list[str]:
+    """For each value "" or the class of what `call` raises for it."""
+    made = []
+    for value in values:
+        try:
+            call(value)
+            made.append("")
+        except Exception as error:
+            made.append(type(error).__name__)
+    return made
+
+
+@case
+def config_entries_of_other_types(ort, model, folder):
+    options, run_options = ort.SessionOptions(), ort.RunOptions()
+    options.add_session_config_entry("bytes", b"text")
+    return (options.get_session_config_entry("bytes"), taken(options.get_session_config_entry, 1),
+            taken(lambda value: options.add_session_config_entry("key", value), "text", b"bytes", 1, True, 1.5, folder),
+            taken(lambda key: options.add_session_config_entry(key, "value"), "text", b"bytes", 1),
+            taken(lambda value: run_options.add_run_config_entry("key", value), "text", b"bytes", 1, True, 1.5, folder),
+            taken(lambda key: run_options.add_run_config_entry(key, "value"), "text", b"bytes", 1))
+
+
+@case
+def sizes_of_other_types(ort, model, folder):
+    options = ort.SessionOptions()
+    return [(taken(lambda size: override("a", size), 1, np.int64(2), True, "1", 1.0, None), taken(lambda name: override(name, 1), "a", 3))
+            for override in (options.add_free_dimension_override_by_name, options.add_free_dimension_override_by_denotation)]
+
+
 @case
 def config_entries(ort, model, folder):
     options = ort.SessionOptions()
@@ -654,6 +792,46 @@ def a_library_that_is_not_there(ort, model, folder):
     options = ort.SessionOptions()
     options.register_custom_ops_library(str(folder / "none.so"))
     return session(ort, model, options)
+
+
+@case
+def a_library_that_is_registered_and_not_there(ort, model, folder):
+    ort.SessionOptions().register_custom_ops_library(str(folder / "none.so"))
+
+
+@case
+def a_library_that_is_registered_and_is_none(ort, model, folder):
+    (folder / "text.so").write_text("no library")
+    ort.SessionOptions().register_custom_ops_library(str(folder / "text.so"))
+
+
+@case
+def a_library_that_is_a_number(ort, model, folder):
+    ort.SessionOptions().register_custom_ops_library(3)
+
+
+def weighty(value: float, size: int) -> onnx.ModelProto:
+    proto = onnx.parser.parse_model(HEADER + f"g (float[{size}] x) => (float[{size}] y) {{ y = Add(x, w) }}")
+    proto.graph.initializer.append(numpy_helper.from_array(np.full(size, value, np.float32), "w"))
+    return proto
+
+
+@case
+def another_model_over_the_file_of_a_session(ort, model, folder):
+    onnx.save(weighty(1, 200_000), folder / "m.onnx")
+    one = ort.InferenceSession(folder / "m.onnx", providers=CPU)
+    onnx.save(weighty(2, 200_000), folder / "m.onnx")
+    return [set(made.tolist()) for made in one.run(None, {"x": np.zeros(200_000, np.float32)})] == [{1.0}]
+
+
+@case
+def another_model_over_a_file_that_is_read_into_memory(ort, model, folder):
+    onnx.save(weighty(1, 500_000), folder / "m.onnx")
+    options = ort.SessionOptions()
+    options.add_session_config_entry("sardonyx.read_into_memory", "1")
+    one = ort.InferenceSession(folder / "m.onnx", options, providers=CPU)
+    onnx.save(weighty(2, 500_000), folder / "m.onnx")
+    return [set(made.tolist()) for made in one.run(None, {"x": np.zeros(500_000, np.float32)})] == [{1.0}]
 
 
 @case

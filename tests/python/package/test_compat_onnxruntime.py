@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -202,6 +203,40 @@ def test_errors_of_loading_have_their_classes(source, kind, model):
         assert raised(lambda ort=ort: ort.InferenceSession(source))[0] == kind
 
 
+def messages(affine):
+    """By what was done wrong: what is done, and what the text says of it."""
+    outside = onnx.load_model_from_string(affine)
+    onnx.external_data_helper.set_external_data(outside.graph.initializer[0], "w.data")
+    outside.graph.initializer[0].ClearField("raw_data")
+    foreign = onnx.load_model_from_string(affine)
+    foreign.graph.node[0].domain = "com.example"
+    foreign.opset_import.add(domain="com.example", version=1)
+
+    def bound(dtype, shape):
+        session = ours.InferenceSession(affine)
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_ortvalue_output("y", ours.OrtValue.ortvalue_from_shape_and_type(shape, dtype))
+        session.run_with_iobinding(binding)
+
+    return {
+        "a bound shape": (lambda: bound(np.float32, [4, 3]), r"output 'y' is bound to float\[4,3\], and the run made float\[2,3\]"),
+        "a bound type": (lambda: bound(np.int64, [2, 3]), r"output 'y' is bound to int64\[2,3\], and the run made float\[2,3\]"),
+        "arrays": (lambda: ours.InferenceSession(affine).run_with_ort_values(None, {"x": X}),
+                   "run_with_ort_values.* takes OrtValues, and 'x' is of type ndarray; OrtValue.ortvalue_from_numpy"),
+        "external data": (lambda: ours.InferenceSession(outside.SerializeToString()),
+                          "config entry session.model_external_initializers_file_folder_path"),
+        "a foreign operator": (lambda: ours.InferenceSession(foreign.SerializeToString()),
+                               "'com.example' .*SessionOptions.register_custom_ops_library"),
+    }
+
+
+@pytest.mark.parametrize("name", ["a bound shape", "a bound type", "arrays", "external data", "a foreign operator"])
+def test_errors_say_what_to_do(name, affine):
+    call, text = messages(affine)[name]
+    assert re.search(text, raised(call)[1])
+
+
 def test_an_error_has_ours_as_its_cause(affine):
     with pytest.raises(our_state.InvalidArgument) as error:
         ours.InferenceSession(affine).run(None, {"x": X[0]})
@@ -254,6 +289,40 @@ def test_options_reach_the_engine(affine, tmp_path):
     assert session._sess._options["threads"] == 1 and session._sess._options["fuse"] is False
     assert session._sess_options is options
     assert len(ours.InferenceSession(tmp_path / "copy.onnx").run(None, {"x": X})) == 2
+
+
+@pytest.mark.parametrize(("form", "name"), [("", "m.ort"), ("", "m.ORT"), ("ORT", "m.onnx"), ("ORT", "m.ort"), ("ONNX", "m.ort"),
+                                            ("ort", "m.ort"), ("", "m.onnx")])
+def test_the_ort_format_is_refused_where_onnxruntime_writes_it(form, name, affine, tmp_path):
+    made = []
+    for ort in (ours, theirs):
+        path, options = tmp_path / ort.__name__ / name, ort.SessionOptions()
+        path.parent.mkdir()
+        options.optimized_model_filepath = str(path)
+        if form:
+            options.add_session_config_entry("session.save_model_format", form)
+        if ort is theirs:
+            ort.InferenceSession(affine, options)
+            made.append(path.read_bytes()[4:8] == b"ORTM")
+            continue
+        try:
+            ort.InferenceSession(affine, options)
+            made.append(False)
+        except our_state.NotImplemented as error:
+            assert ".ort format" in str(error) and name in str(error)
+            made.append(True)
+        assert path.exists() != made[0]
+    assert made[0] == made[1]
+
+
+def test_an_output_of_texts_is_bound(model):
+    """Which onnxruntime does not do."""
+    session = ours.InferenceSession(model("g (string[n] x) => (string[n] y) { y = Identity(x) }").SerializeToString())
+    binding, value = session.io_binding(), ours.OrtValue.ortvalue_from_shape_and_type([2], onnx.TensorProto.STRING)
+    binding.bind_cpu_input("x", np.array(["a", "b"]))
+    binding.bind_ortvalue_output("y", value)
+    session.run_with_iobinding(binding)
+    assert list(value.numpy()) == ["a", "b"] == list(binding.copy_outputs_to_cpu()[0])
 
 
 @BOTH

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ... import _core
 from ._exceptions import invalid_arguments
-from ._values import OrtDevice, OrtValue, OrtValueVector, at_address, require_cpu
+from ._values import OrtDevice, OrtValue, OrtValueVector, at_address, require_cpu, values_of, written
 
 if TYPE_CHECKING:
     from ._session import Engine
@@ -57,6 +57,7 @@ class IOBinding:
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         self._require_input(name)
+        values_of("bind_ortvalue_input", {name: ortvalue}, AttributeError)
         self._inputs[name] = ortvalue
 
     def bind_output(self, name: str, device_type: Any = "cpu", device_id: int = 0, element_type: Any = None,
@@ -74,7 +75,8 @@ class IOBinding:
             self._outputs[name] = at_address(element_type, shape, buffer_ptr)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        """Each run writes into the value's memory."""
+        """Each run writes into the value's memory; RuntimeError where what it makes has another type or shape."""
+        values_of("bind_ortvalue_output", {name: ortvalue}, AttributeError)
         self._outputs[name] = ortvalue
 
     def synchronize_inputs(self) -> None:
@@ -107,8 +109,9 @@ class IOBinding:
         inputs = {**{name: value._value for name, value in self._inputs.items()}, **added}
         targets = {name: value._value for name, value in self._outputs.items() if value is not None}
         values = engine.run_values(inputs, targets, cancel, profile)
-        outputs = dict(self._outputs)
-        self._made = {name: outputs[name] or OrtValue(value) for name, value in zip(self._output_names, values) if name in outputs}
+        made = dict(zip(self._output_names, values))
+        self._made = {name: OrtValue(made[name]) if bound is None else written(name, bound, made[name])
+                      for name, bound in self._outputs.items()}
 
 
 class SessionIOBinding(IOBinding):

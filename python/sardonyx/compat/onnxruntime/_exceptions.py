@@ -87,7 +87,9 @@ def error(kind: type[Exception], message: str) -> Exception:
 
 
 def while_loading(found: _errors.Error, path: str | None, was_read: bool) -> Exception:
-    text = str(found)
+    text = str(found).replace(_errors.OPERATORS_IN_PYTHON, "SessionOptions.register_custom_ops_library()")
+    if "give the folder its files are in" in text:
+        text += ", in the config entry session.model_external_initializers_file_folder_path"
     if isinstance(found, _errors.UnreadableError):
         if path is not None and not os.path.exists(path):
             return error(NoSuchFile, f"Load model from {path} failed: {text}")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import enum
 import json
+import operator
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import _core
+from ..._errors import Error
+from ..._model import Model
 from ._exceptions import Fail, error
 
 if TYPE_CHECKING:
-    from ..._model import Model
     from ._adapters import LoraAdapter
 
 
@@ -40,6 +43,25 @@ class ExecutionOrder(enum.IntEnum):
     __str__ = enum.Enum.__str__
 
 
+def _truth(name: str, value: Any) -> bool:
+    """Numbers and None stand for truth values, and so does all else that says itself which it is; texts and lists do not."""
+    if value is not None and not hasattr(type(value), "__bool__"):
+        raise TypeError(f"{name} is of type bool, and {value!r} was given")
+    return bool(value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(f"{name} is of type str, and {value!r} was given")
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _size(name: str, value: Any) -> int:
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"the size of '{name}' is of type int, and {value!r} was given")
+    return operator.index(value)
+
+
 def _typed(name: str, kind: type, default: Any, doc: str = "") -> Any:
     """An attribute that takes values of one type alone, as those of an extension do."""
     attribute = "_" + name
@@ -50,8 +72,8 @@ def _typed(name: str, kind: type, default: Any, doc: str = "") -> Any:
     def put(self: Any, value: Any) -> None:
         if kind is int and hasattr(value, "__index__"):
             value = value.__index__()
-        elif kind is bool and type(value).__name__ in ("bool", "bool_"):
-            value = bool(value)
+        elif kind is bool:
+            value = _truth(name, value)
         elif kind is str and hasattr(value, "__fspath__"):
             value = value.__fspath__()
         elif not isinstance(value, kind):
@@ -108,20 +130,21 @@ class SessionOptions(_Options):
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Any key is taken; those that Sardonyx knows nothing of decide nothing."""
-        self._config[str(key)] = str(value)
+        self._config[_text("the key of a config entry", key)] = _text(f"the config entry {key}", value)
 
     def get_session_config_entry(self, key: str) -> str:
+        key = _text("the key of a config entry", key)
         if key not in self._config:
             raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
         return self._config[key]
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         """Inputs and outputs show the size; runs with another one are refused."""
-        self._sizes[name] = int(size)
+        self._sizes[_text("the name of a dimension", name)] = _size(name, size)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
         """As by name, for sizes that the model gives this denotation ("DATA_BATCH")."""
-        self._denoted_sizes[denotation] = int(size)
+        self._denoted_sizes[_text("the denotation of a dimension", denotation)] = _size(denotation, size)
 
     def add_initializer(self, name: str, value: Any) -> None:
         """Stands for the model's initializer of this name."""
@@ -141,8 +164,13 @@ class SessionOptions(_Options):
             self._files[str(name)] = bytes(data[:length])
 
     def register_custom_ops_library(self, path: Any) -> None:
-        """A library of operators for Sardonyx (docs/custom_operators.md); its code runs when a session is made."""
-        self._libraries.append(str(path))
+        """A library of operators for Sardonyx (docs/custom_operators.md). Raises Fail where it can't be loaded."""
+        name = os.fspath(path)
+        try:
+            Model.from_text("<ir_version: 10> g () => () {}", libraries=[name])
+        except Error as found:
+            raise error(Fail, f"Failed to load library {found}") from found
+        self._libraries.append(name)
 
     def add_provider(self, name: str, options: dict[str, str]) -> None:
         self._provider_list.append((name, dict(options)))
@@ -189,17 +217,16 @@ class RunOptions(_Options):
 
     @terminate.setter
     def terminate(self, value: bool) -> None:
-        if type(value).__name__ not in ("bool", "bool_"):
-            raise TypeError(f"terminate is of type bool, and {value!r} was given")
-        if value:
+        if _truth("terminate", value):
             self._cancel.set()
         else:
             self._cancel.clear()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        self._config[str(key)] = str(value)
+        self._config[_text("the key of a config entry", key)] = _text(f"the config entry {key}", value)
 
     def get_run_config_entry(self, key: str) -> str:
+        key = _text("the key of a config entry", key)
         if key not in self._config:
             raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
         return self._config[key]

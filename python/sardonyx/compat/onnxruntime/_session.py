@@ -12,8 +12,10 @@ import os
 import pathlib
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
+
+import numpy as np
 
 from ... import _core, _errors
 from ..._inference import infer_types
@@ -24,10 +26,10 @@ from ..._session import Session as _Session
 from . import _state
 from ._assignment import OrtEpAssignedSubgraph, assigned
 from ._binding import IOBinding
-from ._exceptions import Fail, InvalidArgument, error, raise_running, while_loading, while_running
+from ._exceptions import Fail, InvalidArgument, NotImplemented, error, raise_running, while_loading, while_running
 from ._metadata import ModelMetadata, NodeArg, node_arg, read_metadata
 from ._options import RunOptions, SessionOptions, read_options
-from ._values import OrtMemoryInfo, OrtValue, OrtValueVector
+from ._values import OrtMemoryInfo, OrtValue, OrtValueVector, values_of, written
 
 _log = logging.getLogger("sardonyx")
 _LOG_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
@@ -81,28 +83,63 @@ class Engine(_Session):
         if len(arguments) < 2:
             return super().run(*arguments, **options)
         names, feeds, *rest = arguments
-        given = {name: value._value if isinstance(value, OrtValue) else value for name, value in feeds.items()}
         cancel, added = _of_run(rest[0] if rest else None)
         try:
-            return self.run_list(names, {**given, **added}, cancel)
+            return self.run_list(_listed(names), {**_fed(self, feeds), **added}, cancel)
         except _errors.Error as found:
             raise_running(found)
 
     def run_with_ort_values(self, feeds: dict[str, OrtValue], output_names: Sequence[str], run_options: RunOptions | None = None
                             ) -> OrtValueVector:
+        given = values_of("run_with_ort_values", feeds, RuntimeError)
+        names = _listed(output_names) or ()
         cancel, added = _of_run(run_options)
         try:
-            values = self.run_values({**{name: value._value for name, value in feeds.items()}, **added}, {}, cancel, None)
+            values = self.run_values({**given, **added}, {}, cancel, None)
         except _errors.Error as found:
             raise_running(found)
         made = {one.name: value for one, value in zip(self.outputs, values)}
-        for name in output_names:
+        for name in names:
             if name not in made:
                 raise error(InvalidArgument, f"Invalid output name:{name}")
-        return OrtValueVector(OrtValue(made[name]) for name in output_names)
+        return OrtValueVector(OrtValue(made[name]) for name in names)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         _run_bound(self, iobinding, run_options, None)
+
+
+def _listed(names: Any) -> list[str] | None:
+    """Names of outputs from whatever gives them one after the other; None: all. A text is no list of names."""
+    if names is None or type(names) is list:
+        return names
+    if isinstance(names, (str, bytes)) and names or not hasattr(names, "__iter__"):
+        raise TypeError(f"names of outputs are given as a list, and {names!r} was given")
+    made = list(names)
+    if not made and hasattr(names, "__next__"):  # an empty list stands for all, a generator that ends at once for none
+        raise error(InvalidArgument, "At least one output should be requested.")
+    return made
+
+
+def _fed(engine: _Session, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as the engine takes them."""
+    types = {one.name: one.type for one in engine.inputs if "string" in one.type}
+    return {name: value._value if isinstance(value, OrtValue) else _texts(value, types[name]) if name in types else value
+            for name, value in feeds.items()}
+
+
+def _texts(value: Any, type_text: str) -> Any:
+    """In arrays of strings None is the text "None", as there."""
+    if type_text.startswith("seq(") and isinstance(value, (list, tuple)):
+        return [_texts(one, type_text[len("seq("):-1]) for one in value]
+    if not type_text.startswith("string") or not isinstance(value, (list, tuple, np.ndarray)):
+        return value
+    array = np.asarray(value)
+    nothing = [i for i, one in enumerate(array.flat) if one is None] if array.dtype == object else []
+    if not nothing:
+        return value
+    texts = array.flatten()
+    texts[nothing] = "None"
+    return texts.reshape(array.shape)
 
 
 def _of_run(options: RunOptions | None) -> tuple[Any, dict[str, Any]]:
@@ -153,6 +190,7 @@ class Session:
     _overridable_names: list[str]
     _profile: Profile | None
     _is_plain: bool  # nothing stands between a run and the engine
+    _takes_texts: bool
     _made_in_us: int
 
     def __init__(self, enable_fallback: bool = True):
@@ -214,25 +252,26 @@ class Session:
     def run(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: RunOptions | None = None
             ) -> list[Any]:
         """The outputs that are named, all where none is, for inputs by name: arrays, lists, dicts or sparse tensors."""
+        names = _listed(output_names)
         if self._is_plain and run_options is None:
             try:
-                return self._sess.run_list(output_names, input_feed)
+                return self._sess.run_list(names, input_feed)
             except _errors.Error as found:
-                if not any(isinstance(value, OrtValue) for value in input_feed.values()):
-                    self._refuse(found, output_names, input_feed)
+                may_be_taken = isinstance(found, _errors.BadInputError) and self._takes_texts
+                if not may_be_taken and not any(isinstance(value, OrtValue) for value in input_feed.values()):
+                    self._refuse(found, names, input_feed)
             except TypeError as found:
                 raise RuntimeError(str(found)) from found
-        return self._run_with_options(output_names, input_feed, run_options)
+        return self._run_with_options(names, input_feed, run_options)
 
-    def _run_with_options(self, output_names: Sequence[str] | None, input_feed: dict[str, Any], run_options: RunOptions | None
-                          ) -> list[Any]:
-        feeds = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
+    def _run_with_options(self, names: list[str] | None, input_feed: dict[str, Any], run_options: RunOptions | None) -> list[Any]:
+        feeds = _fed(self._sess, input_feed)
         cancel, added = _of_run(run_options)
         feeds.update(added)
         try:
-            return self._sess.run_list(output_names, feeds, cancel, self._profile)
+            return self._sess.run_list(names, feeds, cancel, self._profile)
         except _errors.Error as found:
-            self._refuse(found, output_names, feeds)
+            self._refuse(found, names, feeds)
 
     def _refuse(self, found: _errors.Error, output_names: Sequence[str] | None, feeds: dict[str, Any]) -> NoReturn:
         """What onnxruntime says where names are wrong, else what the engine found."""
@@ -258,8 +297,8 @@ class Session:
         """Returns at once; `callback` is called with the results, `user_data` and "", or with [], `user_data` and what went
         wrong, on a thread of the session."""
         self._require_inputs(list(input_feed))
-        names = list(output_names or self._output_names)
-        feeds = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
+        names = _listed(output_names) or self._output_names
+        feeds = _fed(self._sess, input_feed)
         cancel, added = _of_run(run_options)
         feeds.update(added)
         for name in names:
@@ -275,18 +314,18 @@ class Session:
         try:
             self._sess._run_async(feeds, done, cancel, profile=self._profile)
         except _errors.Error as refused:
-            self._refuse(refused, output_names, feeds)
+            self._refuse(refused, names, feeds)
 
     def run_with_ort_values(self, output_names: Sequence[str] | None, input_dict_ort_values: dict[str, OrtValue],
                             run_options: RunOptions | None = None) -> list[OrtValue]:
-        names = list(output_names or self._output_names)
-        feeds = {name: value._value for name, value in input_dict_ort_values.items()}
+        names = _listed(output_names) or self._output_names
+        feeds = values_of("run_with_ort_values", input_dict_ort_values, AttributeError)
         cancel, added = _of_run(run_options)
         feeds.update(added)
         try:
             values = self._sess.run_values(feeds, {}, cancel, self._profile)
         except _errors.Error as found:
-            self._refuse(found, output_names, feeds)
+            self._refuse(found, names, feeds)
         by_name = dict(zip(self._output_names, values))
         for name in names:
             if name not in by_name:
@@ -295,18 +334,21 @@ class Session:
 
     def run_with_ortvaluevector(self, run_options: RunOptions | None, feed_names: Sequence[str], feeds: Sequence[OrtValue],
                                 fetch_names: Sequence[str], fetches: list[OrtValue], fetch_devices: Any) -> None:
-        """Fills `fetches`; where it has a value for each name already, these are written into."""
+        """Fills `fetches`; where it has values already, one for each name, these are written into."""
         given = {name: value._value for name, value in zip(feed_names, feeds)}
-        targets = {name: value._value for name, value in zip(fetch_names, fetches)} if len(fetches) == len(fetch_names) else {}
+        if fetches and len(fetches) != len(fetch_names):
+            raise error(InvalidArgument, f"fetch names has {len(fetch_names)} elements, but fetch has {len(fetches)} elements.")
+        for name in fetch_names:
+            if name not in self._output_names:
+                raise error(InvalidArgument, f"Invalid output name:{name}")
+        targets = {name: value._value for name, value in zip(fetch_names, fetches)}
         cancel, added = _of_run(run_options)
         try:
-            values = self._sess.run_values({**given, **added}, targets, cancel, self._profile)
+            by_name = dict(zip(self._output_names, self._sess.run_values({**given, **added}, targets, cancel, self._profile)))
+            for name, value in zip(fetch_names, fetches):
+                written(name, value, by_name[name])
         except _errors.Error as found:
             self._refuse(found, fetch_names, given)
-        by_name = dict(zip(self._output_names, values))
-        for name in fetch_names:
-            if name not in by_name:
-                raise error(InvalidArgument, f"Invalid output name:{name}")
         if not targets:
             fetches[:] = [OrtValue(by_name[name]) for name in fetch_names]
 
@@ -387,6 +429,22 @@ def _opened(source: str | bytes, files: dict[str, bytes], **options: Any) -> Mod
         return Model(source, **{**options, "folder": name})
 
 
+def _is_small(path: str | None) -> bool:
+    """Programs write one model after the other to the same file while sessions of earlier ones run: what costs nothing to be
+    read is not mapped. As in src/ort_api/session.cc."""
+    try:
+        return path is not None and os.path.getsize(path) < 1 << 20
+    except OSError:
+        return False
+
+
+def _saves_as_ort(options: SessionOptions) -> bool:
+    """Whether the optimised model is asked for in the .ort format, decided as there: by the config entry, else by the path."""
+    form = options._config.get("session.save_model_format", "")
+    path = options.optimized_model_filepath
+    return bool(path) and (form == "ORT" or not form and path.lower().endswith(".ort"))
+
+
 def _refuse_keys(type_text: str, value: Any, cause: Exception) -> None:
     """What onnxruntime raises for a map with keys of another type than the input's."""
     if not isinstance(value, dict) or not type_text.startswith("map(int64,"):
@@ -441,8 +499,13 @@ class InferenceSession(Session):
             from ._exceptions import ModelLoadCanceled
 
             raise error(ModelLoadCanceled, "Session initialization canceled due to user request.")
+        if _saves_as_ort(options):
+            raise error(NotImplemented, f"'{options.optimized_model_filepath}' is asked for in the .ort format, which Sardonyx reads and "
+                                        "does not write; give optimized_model_filepath another ending, or the config entry "
+                                        "session.save_model_format the value ONNX")
         chosen = options._engine_options()
         libraries = chosen.pop("libraries")
+        reads = _is_small(self._model_path) or options._config.get("sardonyx.read_into_memory") == "1"
         folder = options._config.get("session.model_external_initializers_file_folder_path", "")
         model = None
         if self._model_path is None and not self._model_bytes:
@@ -451,7 +514,7 @@ class InferenceSession(Session):
             files: dict[str, Any] = {name: options._config[key] for name, key in _PACKED_FILES.items() if options._config.get(key)}
             model = _opened(self._model_path if self._model_path is not None else self._model_bytes or b"", options._files,
                             folder=folder, libraries=libraries, warn=_log_warning, trusted_folder=_real_folder(self._model_path),
-                            load_external_data=not options._initializers)
+                            read_into_memory=reads, load_external_data=not options._initializers)
             if options_from_model:
                 self._sess_options = options = read_options(model) or options
                 chosen = {**chosen, **{name: value for name, value in options._engine_options().items() if name in ("threads", "fuse")}}
@@ -499,6 +562,7 @@ class InferenceSession(Session):
         self._model_meta = None
         self._profile = Profile() if self._sess_options.enable_profiling else None
         self._is_plain = self._profile is None
+        self._takes_texts = any("string" in one.type for one in self._sess.inputs)
 
     def _known_outputs(self) -> list[ValueInfo]:
         """With what inference says of those that the model declares no shape of."""

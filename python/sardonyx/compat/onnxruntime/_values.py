@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ... import _core
+from ..._errors import BadInputError
 from ..._sparse import SparseTensor as _Coordinates
 from ._exceptions import invalid_arguments
 
@@ -433,6 +434,30 @@ class SparseTensor:
 
     def device_name(self) -> str:
         return "cpu"
+
+
+def values_of(caller: str, feeds: Mapping[str, Any], kind: type[Exception]) -> dict[str, _core.Value]:
+    """What `feeds`, OrtValues by name, hold. `kind` is raised for anything else."""
+    for name, value in feeds.items():
+        if not isinstance(value, OrtValue):
+            raise kind(f"{caller}() takes OrtValues, and '{name}' is of type {type(value).__name__}; "
+                       "OrtValue.ortvalue_from_numpy() makes one of an array")
+    return {name: value._value for name, value in feeds.items()}
+
+
+def written(name: str, bound: OrtValue, made: _core.Value) -> OrtValue:
+    """`bound`, which a run was to write the output `name` into. Raises BadInputError where `made` does not fit into it."""
+    value = bound._value
+    if made.kind != "tensor" or value.kind != "tensor" or made.element_type == "string":
+        bound._value = made  # there is no memory to write into
+    elif (made.element_type, made.shape) != (value.element_type, value.shape):
+        raise BadInputError(f"output '{name}' is bound to {_described(value)}, and the run made {_described(made)}; "
+                            "bind a value of that type and shape, or leave the output to the run")
+    return bound
+
+
+def _described(value: _core.Value) -> str:
+    return f"{value.element_type}[{','.join(map(str, value.shape))}]"
 
 
 class OrtValueVector(list["OrtValue"]):
