@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import onnx
 import onnx.checker
@@ -17,6 +19,11 @@ from onnx import helper
 
 from sardonyx.compat.onnx import (backend, checker, compose, external_data_helper, inliner, parser, printer, reference, shape_inference,
                                   utils, version_converter)
+
+from .conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+import broken_models  # noqa: E402
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -102,6 +109,42 @@ def test_checker(double, model, tmp_path):
     checker.check_tensor(helper.make_tensor("w", 1, [2], [1.0, 2.0]))
     with pytest.raises(onnx.checker.ValidationError):
         checker.check_tensor(onnx.TensorProto(name="w", data_type=1, dims=[3], float_data=[1.0]))
+
+
+@pytest.mark.parametrize("text", [
+    "g (float[2] x) => (float[3] y) { y = Relu(x) }", "g (float[2] x) => (float[2,1] y) { y = Relu(x) }",
+    "g (float[2] x) => (int64[2] y) { y = Relu(x) }", "g (float[2] x) => (float[2] y) <float[3] t> { t = Relu(x) y = Relu(t) }",
+    "g (float[2] x) => (float[2] y) <int64[2] t> { t = Relu(x) y = Relu(t) }", "g (float x) => (float y) { y = Softmax(x) }",
+    "g (float[8] x) => (float[2] y, int64[2] i) <int64 k = {2}> { y, i = TopK(x, k) }"])
+def test_what_inference_contradicts_is_refused(text, model):
+    for check in (checker.check_model, onnx.checker.check_model):
+        check(model(text))
+        with pytest.raises(onnx.shape_inference.InferenceError):
+            check(model(text), full_check=True)
+
+
+def test_what_onnx_accepts_in_full_is_accepted(model):
+    bases = {**broken_models.structural_bases(), **broken_models.operator_bases(1)}
+    for text in ("g (float[n] x) => (float[3] y) { y = Relu(x) }", "g (float[n] x) => (float[m] y) { y = Relu(x) }",
+                 "g (float[n] x) => (float[?] y) { y = com.example.Nothing(x) }"):
+        bases[text] = model(text)
+        bases[text].opset_import.add(domain="com.example", version=1)
+    accepted = [proto for proto in bases.values() if broken_models.reference_refuses(proto.SerializeToString()) is None]
+    assert len(accepted) > len(bases) * 0.9
+    for proto in accepted:
+        checker.check_model(proto, full_check=True)
+
+
+@pytest.mark.parametrize("version", [0, -1, 99, 1])
+def test_what_cannot_be_converted_is_a_runtime_error(version, double):
+    double.graph.node[0].op_type = "Gelu"
+    del double.graph.node[0].input[1:]
+    for convert in (version_converter.convert_version, onnx.version_converter.convert_version):
+        with pytest.raises(RuntimeError):
+            convert(double, version)
+    with pytest.raises(onnx.version_converter.ConvertError) as error:
+        version_converter.convert_version(double, version)
+    assert isinstance(error.value, version_converter.ConvertError)
 
 
 def test_versions(double):

@@ -7,10 +7,12 @@ from typing import Any
 import onnx
 import onnx.version_converter
 
-from ... import _tools
+from ... import _core, _tools
 from ..._errors import Error
 
-ConvertError = onnx.version_converter.ConvertError
+
+class ConvertError(onnx.version_converter.ConvertError, RuntimeError):
+    """A RuntimeError, too, as onnx raises one for most of what it can't convert."""
 
 
 def convert_version(model: Any, target_version: int) -> Any:
@@ -19,6 +21,8 @@ def convert_version(model: Any, target_version: int) -> Any:
         raise TypeError(f"VersionConverter only accepts ModelProto as model, incorrect type: {type(model)}")
     if not isinstance(target_version, int):
         raise TypeError(f"VersionConverter only accepts int as target_version, incorrect type: {type(target_version)}")
+    if target_version == 0:  # which is the newest elsewhere
+        raise ConvertError(f"the opset to convert to must be in [1, {_core.operator_domains()['']}]; got 0")
     try:
         return _tools.convert_version(model, target_version)
     except Error as found:
