@@ -68,6 +68,19 @@ def session(ort: Any, model: bytes, options: Any = None, **more: Any) -> Any:
 
 
 @case
+def maps_of_a_classifier(ort, model, folder):
+    made = []
+    for labels in ('classlabels_strings = ["no", "yes"]', "classlabels_int64s = [3, 5]"):
+        proto = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]> g (float[n,2] x) => (seq(map('
+                                        + ("string" if "strings" in labels else "int64") + f', float)) y) {{ y = ai.onnx.ml.ZipMap <{labels}> (x) }}')
+        one = ort.InferenceSession(proto.SerializeToString(), providers=CPU)
+        x = np.array([[0.25, 0.75], [1, 0]], np.float32)
+        value = one.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(x)})[0]
+        made += [one.run(None, {"x": x})[0], value.data_type(), value.is_tensor_sequence()]
+    return made
+
+
+@case
 def from_bytes(ort, model, folder):
     return session(ort, model).run(None, {"x": X})
 

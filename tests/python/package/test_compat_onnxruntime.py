@@ -370,6 +370,8 @@ def test_profiling_writes_a_trace(ort, affine, tmp_path):
     assert {"session_initialization", "model_run"} <= {event["name"] for event in events}
     nodes = [event for event in events if event["cat"] == "Node"]
     assert nodes and all(event["args"]["provider"] == "CPUExecutionProvider" and event["name"].endswith("_kernel_time") for event in nodes)
+    assert all(isinstance(event["dur"], int) and isinstance(event["ts"], int) for event in events)
+    assert all("'" not in event["name"] and int(event["args"]["node_index"]) >= 0 for event in nodes)
     assert ort.InferenceSession(affine).end_profiling() == ""
 
 

@@ -370,11 +370,15 @@ class Session:
         path = f"{self._sess_options.profile_file_prefix}_{stamp}.json"
         events = [{"cat": "Session", "pid": os.getpid(), "tid": 0, "dur": self._made_in_us, "ts": 0, "ph": "X",
                    "name": "session_initialization", "args": {}}]
+        places = {step.node: i for i, step in enumerate(self._profile.steps)}
         for event in self._profile.trace_events():
-            event["ts"] += self._made_in_us
+            # Whole microseconds, and the names of nodes, as readers of such files want them.
+            event["ts"], event["dur"] = int(event["ts"]) + self._made_in_us, round(event["dur"])
             if event["cat"] == "Node":
-                event["name"] += "_kernel_time"
-                event["args"]["provider"] = _state.PROVIDER
+                about = event["args"]
+                place = places.get(event["name"], 0)
+                event["name"] = _name_of_node(event["name"], about["op_name"], place) + "_kernel_time"
+                about |= {"provider": _state.PROVIDER, "node_index": str(place)}
             events.append(event)
         pathlib.Path(path).write_text("[\n" + ",\n".join(map(json.dumps, events)) + "\n]\n")
         self._profile = None
@@ -427,6 +431,12 @@ def _opened(source: str | bytes, files: dict[str, bytes], **options: Any) -> Mod
             path.write_bytes(data)
         # What is mapped stays, although the files go.
         return Model(source, **{**options, "folder": name})
+
+
+def _name_of_node(node: str, operator: str, place: int) -> str:
+    """The own name of a node that steps call "Relu 'r'"; of one that has none the operator and its place, as there."""
+    before = f"{operator} '"
+    return node[len(before):-1] if node.startswith(before) and node.endswith("'") else f"{operator}_{place}"
 
 
 def _is_small(path: str | None) -> bool:

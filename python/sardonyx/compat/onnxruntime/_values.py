@@ -283,6 +283,8 @@ class OrtValue:
         kind = self._value.kind
         if kind == "sequence":
             items = self._value.to_python()
+            if items and isinstance(items[0], dict):
+                return f"seq({_map_type(items[0])})"
             inner = _core.element_type_of(items[0].dtype) if items and hasattr(items[0], "dtype") else "float"
             return f"seq(tensor({inner}))"
         if kind == "map":
@@ -308,7 +310,7 @@ class OrtValue:
         return self._value.kind.startswith("sparse")
 
     def is_tensor_sequence(self) -> bool:
-        return self._value.kind == "sequence"
+        return self._value.kind == "sequence" and not self.data_type().startswith("seq(map")
 
     def numpy(self) -> Any:
         """The elements where they lie, a copy of those that nobody may write to; a list of a sequence, a dict of a map."""
@@ -434,6 +436,13 @@ class SparseTensor:
 
     def device_name(self) -> str:
         return "cpu"
+
+
+def _map_type(items: Mapping[Any, Any]) -> str:
+    """Of a map as dicts have it; one without entries is taken for what classifiers make."""
+    names = {int: "int64", str: "string", float: "float"}
+    key, value = next(iter(items.items()), (0, 0.0))
+    return f"map({names.get(type(key), 'int64')},tensor({names.get(type(value), 'float')}))"
 
 
 def values_of(caller: str, feeds: Mapping[str, Any], kind: type[Exception]) -> dict[str, _core.Value]:
