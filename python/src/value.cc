@@ -107,6 +107,12 @@ void bind_values(nb::module_& module) {
                    })
       .def_prop_ro("byte_size",
                    [](const HeldValue& held) { return held.value.tensor().byte_size(); })
+      .def("has_memory_of",
+           [](const HeldValue& held, const HeldValue& other) {
+             return held.value.is_tensor() && other.value.is_tensor() &&
+                    held.value.tensor().data() == other.value.tensor().data() &&
+                    held.value.tensor().shape() == other.value.tensor().shape();
+           })
       .def_prop_ro("writable",
                    [](const HeldValue& held) { return held.writable && held.value.is_tensor(); })
       .def("to_bytes", &bytes_of)
