@@ -127,6 +127,26 @@ TEST(PlannedRun, AgreesWithThePlainOne) {
 }
 
 // A convolution and all that may follow it, up to four operators, in every order.
+// One over the divisor is infinite, and the quotient is not.
+TEST(PlannedRun, DivisorsWithoutAnInverseDivide) {
+  const Model model = Model::from_text(R"(<ir_version: 10, opset_import: ["" : 21]>
+    g (float[2, 8] x) => (float[2, 8] y) {
+      w = Constant<value_floats = [1e-42, 1e-42, 1e-42, 1e-42, 1e-42, 1e-42, 1e-42, 1e-42]>()
+      shape = Constant<value_ints = [8, 8]>()
+      matrix = Expand(w, shape)
+      p = MatMul(x, matrix)
+      least = Constant<value = float {1.401298464324817e-45}>()
+      y = Div(p, least)
+    })");
+  const Tensor x = Tensor::of<float>(std::vector<float>(16, 1.0f), {2, 8});
+  const Tensor wanted = Session(model, {.reference = true}).run({{"x", x}})[0].tensor();
+  const Tensor made = Session(model, {.threads = 1}).run({{"x", x}})[0].tensor();
+  for (size_t i = 0; i < 16; ++i) {
+    ASSERT_TRUE(std::isfinite(wanted.elements<float>()[i]));
+    EXPECT_EQ(made.elements<float>()[i], wanted.elements<float>()[i]);
+  }
+}
+
 TEST(PlannedRun, OperatorsAfterConvolutionsKeepTheirOrder) {
   const std::string_view operators[] = {"Relu({0})", "Tanh({0})", "Add({0}, r)", "Add(r, {0})"};
   constexpr size_t kinds = std::size(operators), length = 4;
