@@ -26,11 +26,7 @@ struct Weights {
     if (zeros == Zeros::bytes) b.zeros = byte_zeros.data();
     if (zeros == Zeros::floats) b.float_zeros = float_zeros.data();
   }
-  struct Value {
-    double value;
-    double parts;  // what it is the difference of
-  };
-  Value at(int64_t row, int64_t column) const {
+  double at(int64_t row, int64_t column) const {
     const int64_t block = column * b.blocks() + row / b.block, per_byte = 8 / b.bits;
     const uint8_t byte = data[static_cast<size_t>(column * b.column_bytes() + row / per_byte)];
     const int q = byte >> (row % per_byte * b.bits) & ((1 << b.bits) - 1);
@@ -38,7 +34,7 @@ struct Weights {
                         : b.float_zeros ? static_cast<double>(b.float_zeros[block])
                                         : 1 << (b.bits - 1);
     const auto scale = static_cast<double>(scales[static_cast<size_t>(block)]);
-    return {(q - zero) * scale, (q + std::fabs(zero)) * scale};
+    return (q - zero) * scale;
   }
 
   NBitsMatrix b;
@@ -58,8 +54,7 @@ std::vector<float> product(const NBitsMatrix& b, int64_t m, const std::vector<fl
   return y;
 }
 
-// As precise as sums of floats, whose error grows with the terms' magnitudes. Zeros may be
-// subtracted from the sums.
+// As precise as sums of floats, whose error grows with the terms' magnitudes.
 void expect_product(const Weights& w, int64_t m, const std::vector<float>& a,
                     const std::vector<float>& y, const float* bias) {
   for (int64_t i = 0; i < m; ++i) {
@@ -67,8 +62,8 @@ void expect_product(const Weights& w, int64_t m, const std::vector<float>& a,
       double sum = bias ? static_cast<double>(bias[j]) : 0, magnitude = std::fabs(sum);
       for (int64_t t = 0; t < w.b.k; ++t) {
         const auto left = static_cast<double>(a[static_cast<size_t>(i * w.b.k + t)]);
-        sum += left * w.at(t, j).value;
-        magnitude += std::fabs(left) * w.at(t, j).parts;
+        sum += left * w.at(t, j);
+        magnitude += std::fabs(left * w.at(t, j));
       }
       ASSERT_NEAR(static_cast<double>(y[static_cast<size_t>(i * w.b.n + j)]), sum,
                   3e-7 * magnitude + 1e-42)
@@ -122,6 +117,24 @@ TEST(NBits, ExtremeMagnitudes) {
   std::vector<float> a = test::random_floats(256, -1, 1);  // one value above all others
   a[200] = 3e6f;
   expect_product(w, 1, a, product(w.b, 1, a, nullptr, test::one_thread()), nullptr);
+}
+
+// What is large meets weights of 0 alone, and takes no digits from the others.
+TEST(NBits, LargeNumbersThatMeetZeroPoints) {
+  for (const int bits : {2, 4, 8}) {
+    SCOPED_TRACE(bits);
+    Weights w(64, 12, bits, 32, Zeros::plain);
+    const int64_t row = 5, per_byte = 8 / bits, shift = row % per_byte * bits;
+    for (int64_t column = 0; column < w.b.n; ++column) {
+      uint8_t& byte = w.data[static_cast<size_t>(column * w.b.column_bytes() + row / per_byte)];
+      const int mask = ((1 << bits) - 1) << shift, zero = 1 << (bits - 1) << shift;
+      byte = static_cast<uint8_t>((byte & ~mask) | zero);
+    }
+    std::vector<float> a = test::random_floats(64, -1, 1);
+    a[static_cast<size_t>(row)] = 1e5f;
+    test::each_target(
+        [&] { expect_product(w, 1, a, product(w.b, 1, a, nullptr, test::one_thread()), nullptr); });
+  }
 }
 
 TEST(NBits, InfinitiesAndNoNumbersStayInTheirRows) {

@@ -38,13 +38,11 @@ int64_t Lanes(const NBitsMatrix& b) {
 // One row, so that the elements that share a byte with others of their place in it lie side by
 // side: [chunk][place in the byte][lane]. What is beyond k is 0.
 template <class D>
-void ArrangeFor(const NBitsMatrix& b, const float* row, float* out, float* sums) {
-  const D d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+void ArrangeFor(const NBitsMatrix& b, const float* row, float* out) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
   const int64_t places = 8 / b.bits, chunk = lanes * places;
   const int64_t blocks = b.blocks();
   for (int64_t i = 0; i < blocks; ++i) {
-    auto sum = hn::Zero(d);
     for (int64_t c = i * b.block; c < (i + 1) * b.block; c += chunk) {
       for (int64_t p = 0; p < places; ++p) {
         float* to = out + c + p * lanes;
@@ -52,15 +50,13 @@ void ArrangeFor(const NBitsMatrix& b, const float* row, float* out, float* sums)
           const int64_t from = c + l * places + p;
           to[l] = from < b.k ? row[from] : 0.0f;
         }
-        sum = hn::Add(sum, hn::LoadU(d, to));
       }
     }
-    hn::StoreU(sum, d, sums + i * lanes);
   }
 }
 
-void Arrange(const NBitsMatrix& b, const float* row, float* out, float* sums) {
-  (WholeVectors<FloatTag>(b) ? ArrangeFor<FloatTag> : ArrangeFor<ShortTag>)(b, row, out, sums);
+void Arrange(const NBitsMatrix& b, const float* row, float* out) {
+  (WholeVectors<FloatTag>(b) ? ArrangeFor<FloatTag> : ArrangeFor<ShortTag>)(b, row, out);
 }
 
 // The elements at one place in `lanes` bytes, as floats.
@@ -144,17 +140,14 @@ void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
   }
   const float plain_zero = static_cast<float>(1 << (bits - 1));
   for (int64_t i = 0; i < blocks; ++i) {
-    V dots[rows][columns];
+    V dots[rows][columns], zeros[columns];
     FetchAhead<columns>(b, column, i);
     for (int c = 0; c < columns; ++c) {
       const int64_t at = (column + c) * blocks + i;
-      const float zero = b.zeros         ? static_cast<float>(b.zeros[at])
-                         : b.float_zeros ? b.float_zeros[at]
-                                         : plain_zero;
-      for (int r = 0; r < rows; ++r) {
-        dots[r][c] = hn::Mul(hn::Set(d, -zero),
-                             hn::LoadU(d, job.row_sums + r * job.sums_stride + i * lanes));
-      }
+      zeros[c] = hn::Set(d, b.zeros         ? static_cast<float>(b.zeros[at])
+                            : b.float_zeros ? b.float_zeros[at]
+                                            : plain_zero);
+      for (int r = 0; r < rows; ++r) dots[r][c] = hn::Zero(d);
     }
     const float* a = job.rows + i * b.block;
     const uint8_t* data = b.data + column * b.column_bytes() + i * block_bytes;
@@ -171,7 +164,9 @@ void Multiply(const NBitsMatrix& b, const NBitsJob& job, int64_t column) {
           x[r] = hn::LoadU(d, a + r * job.row_stride + (byte * places + p * lanes));
 #pragma GCC unroll 4
         for (int c = 0; c < columns; ++c) {
-          const V w = Elements<bits>(d, bytes[c], p);
+          // Taken off here: the difference of two sums would lose digits where an activation is
+          // large.
+          const V w = hn::Sub(Elements<bits>(d, bytes[c], p), zeros[c]);
 #pragma GCC unroll 4
           for (int r = 0; r < rows; ++r) dots[r][c] = hn::MulAdd(w, x[r], dots[r][c]);
         }
@@ -275,7 +270,7 @@ void MultiplyBits(const NBitsMatrix& b, int rows, const NBitsJob& job) {
     NBitsJob row = job;
     for (int r = 0; r < rows; ++r) {
       MultiplyRows<D, bits, 1>(b, row);
-      row.rows += job.row_stride, row.row_sums += job.sums_stride, row.y += b.n;
+      row.rows += job.row_stride, row.y += b.n;
     }
     return;
   }
@@ -325,11 +320,8 @@ bool reads_directly(const NBitsMatrix& b, int64_t m) {
   return m <= few_rows && b.group == nullptr && HWY_DYNAMIC_DISPATCH(Lanes)(b) != 0;
 }
 
-// The arranged rows and their sums, in floats.
+// Of an arranged row.
 int64_t row_floats(const NBitsMatrix& b) { return round_up_to(b.blocks() * b.block, 16); }
-int64_t sum_floats(const NBitsMatrix& b) {
-  return round_up_to(b.blocks() * HWY_DYNAMIC_DISPATCH(Lanes)(b), 16);
-}
 
 // Rows as they are multiplied with the matrix as it is: in digits where they can be, so that what
 // becomes of one does not depend on the others.
@@ -337,19 +329,16 @@ struct ArrangedRows {
   ArrangedRows(const NBitsMatrix& b, int64_t rows, std::byte* space)
       : digit_bytes(digits_suit(b) ? digit_row_bytes(b) : 0),
         row(row_floats(b)),
-        sum(sum_floats(b)),
         digits(space),
-        floats(reinterpret_cast<float*>(space + rows * digit_bytes)),
-        sums(floats + rows * row) {}
+        floats(reinterpret_cast<float*>(space + rows * digit_bytes)) {}
   static int64_t bytes(const NBitsMatrix& b, int64_t rows) {
     const ArrangedRows one(b, 0, nullptr);
-    return rows * (one.digit_bytes + (one.row + one.sum) * 4);
+    return rows * (one.digit_bytes + one.row * 4);
   }
 
-  int64_t digit_bytes, row, sum;  // of each row
+  int64_t digit_bytes, row;  // of each row
   std::byte* digits;
   float* floats;
-  float* sums;
   bool in_digits[few_rows] = {};
 };
 
@@ -361,7 +350,6 @@ void multiply_arranged(const NBitsMatrix& b, const ArrangedRows& rows, int64_t f
   }
   NBitsJob job;
   job.rows = rows.floats + first * rows.row, job.row_stride = rows.row;
-  job.row_sums = rows.sums + first * rows.sum, job.sums_stride = rows.sum;
   job.begin = begin, job.end = end, job.bias = bias, job.y = y + first * b.n;
   HWY_DYNAMIC_DISPATCH(MultiplyColumns)(b, count, job);
 }
@@ -374,7 +362,7 @@ void multiply_directly(const NBitsMatrix& b, int64_t m, const float* a, const fl
         rows.digit_bytes > 0 && arrange_digits(b, a + i * b.k, rows.digits + i * rows.digit_bytes);
     if (rows.in_digits[i]) continue;
     HWY_DYNAMIC_DISPATCH(Arrange)
-    (b, a + i * b.k, rows.floats + i * rows.row, rows.sums + i * rows.sum);
+    (b, a + i * b.k, rows.floats + i * rows.row);
   }
   const int64_t grain =
       std::max<int64_t>(4, 131072 / std::max<int64_t>(1, b.blocks() * b.block) / 4 * 4);

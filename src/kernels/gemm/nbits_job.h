@@ -9,8 +9,7 @@ namespace sardonyx::kernels {
 // elements.
 struct NBitsJob {
   const float* rows = nullptr;
-  const float* row_sums = nullptr;  // of each block, one partial sum a lane
-  int64_t row_stride = 0, sums_stride = 0;
+  int64_t row_stride = 0;
   int64_t begin = 0, end = 0;  // columns
   const float* bias = nullptr;
   float* y = nullptr;  // [rows, n]

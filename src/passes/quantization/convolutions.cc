@@ -33,9 +33,11 @@ class Convolutions {
     const Tensor* weights = index_.constant(w->value);
     if (weights == nullptr || weights->rank() < 3) return false;
     const int64_t channels = weights->shape()[0];
+    if (channels == 0 || !graph_.sums_fit(weights->size() / channels, w->value, w->zero))
+      return false;
     if (!graph_.is_one(w->scale) && (w->axis != 0 || graph_.count(w->scale) != channels))
       return false;
-    const auto bias = integer_bias(input(conv, 2), *x, *w, channels);
+    const auto bias = integer_bias(input(conv, 2), *x, *w, *to, channels);
     if (!bias) return false;
     ir::Node node;
     node.op_type = "QLinearConv";
@@ -144,13 +146,16 @@ class Convolutions {
     return std::nullopt;
   }
 
-  // A bias in steps of x's scale times w's; nullopt where it cannot be had.
+  // A bias in steps of x's scale times w's; nullopt where it cannot be had, or where such steps are
+  // coarse beside those of the output.
   std::optional<std::string> integer_bias(const std::string& value, const Quantized& x,
-                                          const Quantized& w, int64_t channels) {
+                                          const Quantized& w, const Quantized& y,
+                                          int64_t channels) {
     if (value.empty()) return std::string();
     const Tensor *x_scale = index_.constant(x.scale), *w_scale = index_.constant(w.scale);
     if (x_scale == nullptr || w_scale == nullptr) return std::nullopt;
     const Tensor xs = ir::aligned(*x_scale), ws = ir::aligned(*w_scale);
+    const auto y_scale = index_.scalar(y.scale);
     const auto step = [&](int64_t m) {
       return static_cast<double>(xs.elements<float>()[0]) *
              ws.elements<float>()[static_cast<size_t>(ws.size() == 1 ? 0 : m)];
@@ -181,6 +186,9 @@ class Convolutions {
     for (int64_t m = 0; m < channels; ++m) {
       const double whole = std::nearbyint(numbers[static_cast<size_t>(m)] / step(m));
       if (!(std::abs(whole) < 1 << 30)) return std::nullopt;
+      constexpr double fine = 1.0 / 64;  // of a step of the output
+      const double error = std::abs(numbers[static_cast<size_t>(m)] - whole * step(m));
+      if (error > 0 && !(y_scale && error <= fine * std::abs(*y_scale))) return std::nullopt;
       to[static_cast<size_t>(m)] = static_cast<int32_t>(whole);
     }
     return index_.add_initializer(bias, "bias");

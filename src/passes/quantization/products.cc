@@ -197,6 +197,12 @@ class Products {
     if (!dims || *dims < 2) return std::nullopt;
     const int64_t columns_axis = transposed ? 0 : static_cast<int64_t>(*dims) - 1;
     if (!graph_.is_one(b->scale) && (b->axis != columns_axis || *dims != 2)) return std::nullopt;
+    const ir::Dims* factors = index_.shape_of(a->value);
+    const auto terms = factors && !factors->empty() ? factors->back().value() : std::nullopt;
+    const ir::Dims* matrix = index_.shape_of(b->value);
+    const auto own = matrix ? (*matrix)[*dims - (transposed ? 1 : 2)].value() : std::nullopt;
+    const auto count = own ? own : terms;
+    if (!count || !graph_.sums_fit(*count, b->value, b->zero)) return std::nullopt;
     const std::string bias = gemm ? input(made, 2) : std::string();
     if (!bias.empty() && !graph_.is_column_vector(bias, made.outputs[0])) return std::nullopt;
     return ops::internal::to_node(QuantizedMatMul{transposed}, {},

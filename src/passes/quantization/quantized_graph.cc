@@ -55,6 +55,28 @@ bool QuantizedGraph::is_ordinary(const std::string& scale) const {
                              [](float s) { return s >= 0x1p-40f && s <= 0x1p40f; });
 }
 
+bool QuantizedGraph::sums_fit(int64_t terms, const std::string& weights,
+                              const std::string& zero) const {
+  constexpr int64_t largest = 255, all = int64_t{1} << 30;  // half of int32: a bias is added, too
+  if (terms < all / (largest * largest)) return true;
+  const Tensor *w = index.constant(weights), *z = zero.empty() ? nullptr : index.constant(zero);
+  if (w == nullptr || (!zero.empty() && z == nullptr)) return false;
+  const auto range = [](const Tensor& bytes) {
+    const auto* at = static_cast<const uint8_t*>(bytes.data());
+    const int flip = bytes.element_type() == ElementType::int8 ? 0x80 : 0;
+    int low = 255, high = 0;
+    for (int64_t i = 0; i < bytes.size(); ++i) {
+      const int value = at[i] ^ flip;
+      low = std::min(low, value), high = std::max(high, value);
+    }
+    return std::pair(low - flip, high - flip);
+  };
+  const auto [low, high] = range(*w);
+  const auto [least, most] = z ? range(*z) : std::pair(0, 0);
+  const int64_t farthest = std::max(high - least, most - low);
+  return terms < all / (largest * std::max<int64_t>(1, farthest));
+}
+
 std::optional<Quantized> QuantizedGraph::dequantized(const std::string& value) const {
   const ir::Node* node = index.producer(value);
   if (!is_op(node, "DequantizeLinear") || attr_int(*node, "block_size", 0) != 0)
@@ -114,6 +136,8 @@ std::string QuantizedGraph::before_relu(const Quantized& to, std::vector<size_t>
   if (at == index.size() || !is_op(&index.node(at), "Relu")) return to.value;
   const auto zero = zero_point(to.zero);
   if (!zero || *zero != (to.type == ElementType::int8 ? -128 : 0)) return to.value;
+  const auto scale = index.scalar(to.scale);
+  if (!scale || !(*scale > 0)) return to.value;  // below 0 what is negative would count
   covered.push_back(at);
   return index.node(at).inputs[0];
 }

@@ -44,6 +44,10 @@ class QuantizedGraph {
   // the run knows is taken to be so.
   bool is_ordinary(const std::string& scale) const;
 
+  // Whether int32 surely holds sums of so many products of bytes, less their zero points, with
+  // these weights; "" is a zero point of 0.
+  bool sums_fit(int64_t terms, const std::string& weights, const std::string& zero) const;
+
   // What DequantizeLinear made this value from: bytes, by one scale or one along an axis.
   std::optional<Quantized> dequantized(const std::string& value) const;
   std::optional<Quantized> dequantized_by_one(const std::string& value) const;
