@@ -259,6 +259,7 @@ std::vector<Value> run_bound_node(const ir::Node& node, std::span<const Value> i
   ops::PackCache packs;
   ops::PrepareServices services;
   services.packs = &packs;
+  services.exact = true;  // plans are held against it
   services.prepare_graph = [&](const ir::Graph& graph,
                                std::span<const ValueFacts>) -> std::unique_ptr<ops::PreparedGraph> {
     return std::make_unique<PlainGraph>(graph, frame, options);

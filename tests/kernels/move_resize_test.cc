@@ -150,6 +150,77 @@ const std::vector<Golden>& goldens() {
   return list;
 }
 
+// Positions are quotients of whole numbers, whose nearest neighbours no rounding of a scale
+// changes.
+TEST(Resize, NearestElementsAreThoseOfExactPositions) {
+  struct Way {
+    CoordinateMode coordinates;
+    NearestMode nearest;
+  };
+  using enum NearestMode;
+  const Way ways[] = {{CoordinateMode::align_corners, floor},
+                      {CoordinateMode::align_corners, ceil},
+                      {CoordinateMode::align_corners, round_prefer_floor},
+                      {CoordinateMode::align_corners, round_prefer_ceil},
+                      {CoordinateMode::asymmetric, round_prefer_floor},
+                      {CoordinateMode::asymmetric, round_prefer_ceil},
+                      {CoordinateMode::half_pixel, round_prefer_floor},
+                      {CoordinateMode::half_pixel, round_prefer_ceil}};
+  for (const auto& [coordinates, nearest] : ways) {
+    for (const int64_t in : {3, 5, 6, 7, 9, 10, 13, 14, 15, 19, 20, 21, 26, 28, 39}) {
+      for (const int64_t out :
+           {2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 20, 22, 27, 33, 39, 49, 63, 100}) {
+        const ResizeAxis axes[] = {
+            {in, out, static_cast<double>(static_cast<float>(out) / static_cast<float>(in))}};
+        const Resize resize(
+            {.mode = ResizeMode::nearest, .coordinates = coordinates, .nearest = nearest}, axes);
+        std::vector<float> x(static_cast<size_t>(in));
+        std::iota(x.begin(), x.end(), 0.0f);
+        const auto y = resized(resize, ElementType::float32, x, out, one_thread());
+        for (int64_t o = 0; o < out; ++o) {
+          // The position is above / below.
+          const bool aligns = coordinates == CoordinateMode::align_corners;
+          const bool centers = coordinates == CoordinateMode::half_pixel;
+          const int64_t below = aligns ? out - 1 : 2 * out, above = aligns ? o * (in - 1)
+                                                                    : centers
+                                                                        ? (2 * o + 1) * in - out
+                                                                        : 2 * o * in;
+          const auto down = [](int64_t a, int64_t b) {
+            return a >= 0 ? a / b : -((-a + b - 1) / b);
+          };
+          const int64_t place = nearest == floor  ? down(above, below)
+                                : nearest == ceil ? -down(-above, below)
+                                : nearest == round_prefer_ceil
+                                    ? down(2 * above + below, 2 * below)
+                                    : -down(below - 2 * above, 2 * below);
+          ASSERT_EQ(y[static_cast<size_t>(o)],
+                    static_cast<float>(std::clamp<int64_t>(place, 0, in - 1)))
+              << in << " to " << out << ", element " << o;
+        }
+      }
+    }
+  }
+}
+
+TEST(Resize, BytesOfOneColourKeepIt) {
+  for (const ResizeMode mode : {ResizeMode::linear, ResizeMode::cubic}) {
+    for (const bool antialias : {false, true}) {
+      for (const float scale : {0.7f, 1.5f, 1.3f, 3.0f}) {
+        const auto out = static_cast<int64_t>(10 * scale);
+        const ResizeAxis axes[] = {{10, out, scale}, {10, out, scale}};
+        const Resize resize(
+            {.mode = mode, .coordinates = CoordinateMode::half_pixel, .antialias = antialias},
+            axes);
+        for (int colour = 0; colour < 256; ++colour) {
+          const std::vector<uint8_t> x(100, static_cast<uint8_t>(colour));
+          for (const uint8_t y : resized(resize, ElementType::uint8, x, out * out, one_thread()))
+            ASSERT_EQ(y, colour) << scale;
+        }
+      }
+    }
+  }
+}
+
 TEST(Resize, AgreesWithTheReference) {
   std::vector<float> x(16);
   std::iota(x.begin(), x.end(), 1.0f);

@@ -62,9 +62,13 @@ constexpr auto log_of = [](auto d, auto x, const auto&) HWY_ATTR { return sm::Lo
 constexpr auto sqrt_of = [](auto, auto x, const auto&) HWY_ATTR { return hn::Sqrt(x); };
 constexpr auto reciprocal_of = [](auto d, auto x, const auto&)
                                    HWY_ATTR { return hn::Div(hn::Set(d, 1.0), x); };
-constexpr auto floor_of = [](auto, auto x, const auto&) HWY_ATTR { return hn::Floor(x); };
-constexpr auto ceil_of = [](auto, auto x, const auto&) HWY_ATTR { return hn::Ceil(x); };
-constexpr auto round_of = [](auto, auto x, const auto&) HWY_ATTR { return hn::Round(x); };
+// Zeros keep the sign, which Highway's functions without vectors lose.
+constexpr auto floor_of = [](auto, auto x, const auto&)
+                              HWY_ATTR { return hn::CopySign(hn::Floor(x), x); };
+constexpr auto ceil_of = [](auto, auto x, const auto&)
+                             HWY_ATTR { return hn::CopySign(hn::Ceil(x), x); };
+constexpr auto round_of = [](auto, auto x, const auto&)
+                              HWY_ATTR { return hn::CopySign(hn::Round(x), x); };
 constexpr auto square_of = [](auto, auto x, const auto&) HWY_ATTR { return hn::Mul(x, x); };
 constexpr auto sigmoid_of = [](auto d, auto x, const auto&) HWY_ATTR { return sm::Sigmoid(d, x); };
 constexpr auto tanh_of = [](auto d, auto x, const auto&) HWY_ATTR { return sm::Tanh(d, x); };
@@ -146,7 +150,7 @@ constexpr auto sign_of = [](auto d, auto x, const auto&) HWY_ATTR {
   const auto zero = hn::Zero(d);
   const auto one = hn::CopySign(hn::Set(d, 1.0), x);
   const auto ordinary = hn::Or(hn::Lt(x, zero), hn::Gt(x, zero));
-  return hn::IfThenElse(ordinary, one, x);  // zero and NaN stay
+  return hn::IfThenElse(ordinary, one, hn::Add(x, zero));  // NaN stays, -0 is 0
 };
 
 }  // namespace HWY_NAMESPACE

@@ -23,14 +23,17 @@ template <class T>
 T source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
   constexpr T half = T(0.5);
   const auto in = static_cast<T>(a.in), scale = static_cast<T>(a.scale), at = static_cast<T>(o);
-  const T width = scale * in;  // may have a fraction, which the formulas use
+  // The formulas use the output's size with the fraction that some scales make; none are those that
+  // rounding of the scale makes.
+  const T scaled = scale * in, out = static_cast<T>(a.out);
+  const T width = std::fabs(scaled - out) <= out * T(1e-5) ? out : scaled;
   switch (mode) {
     case CoordinateMode::align_corners: return width == 1 ? 0 : at * (in - 1) / (width - 1);
     case CoordinateMode::asymmetric: return at / scale;
     case CoordinateMode::tf_half_pixel_for_nn: return (at + half) / scale;
     case CoordinateMode::pytorch_half_pixel: return width == 1 ? -half : (at + half) / scale - half;
     case CoordinateMode::half_pixel_symmetric: {
-      const T adjustment = static_cast<T>(a.out) / width;
+      const T adjustment = out / width;
       return in / 2 * (1 - adjustment) + (at + half) / scale - half;
     }
     case CoordinateMode::tf_crop_and_resize: {
@@ -52,6 +55,9 @@ double nearest_source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
 }
 
 double nearest_of(NearestMode mode, double x) {
+  const double middle = std::floor(x) + 0.5;  // where the scale's rounding would decide
+  const bool rounds = mode != NearestMode::floor && mode != NearestMode::ceil;
+  if (rounds && std::fabs(x - middle) <= 0x1p-22 * std::max(1.0, std::fabs(x))) x = middle;
   switch (mode) {
     case NearestMode::floor: return std::floor(x);
     case NearestMode::ceil: return std::ceil(x);
@@ -137,7 +143,7 @@ void weighted_row(const int32_t* index, const double* weight, int64_t taps, int6
   }
 }
 
-// Integers are cut off towards zero and held at their bounds.
+// Integers are held at their bounds, and cut off towards zero.
 template <class A>
 void bound_for(ElementType type, A* values, int64_t n) {
   if (is_floating(type) || bit_width(type) >= 32) return;
@@ -450,15 +456,26 @@ void Resize::run_axis(const Table& table, int64_t outer, int64_t inner, const A*
   });
 }
 
-// Hands on what was computed, whose values may be held at the bounds of `type` where they lie.
+// Hands on what was computed, whose values may be changed where they lie. Integers that are sums of
+// more than their neighbours are rounded, as in other engines; the others are cut off. What lies
+// just below a byte, where rounding of float32 left it, counts as that byte: images of one colour
+// keep it.
 template <class A>
-void Resize::give(ElementType type, A* values, int64_t n, void* y, ThreadPool& pool) {
+void Resize::give(ElementType type, A* values, int64_t n, void* y, ThreadPool& pool) const {
   if (values == y) return;
   constexpr ElementType own =
       sizeof(A) == sizeof(float) ? ElementType::float32 : ElementType::float64;
   if (type != own) {
-    for_chunks(n, pool,
-               [&](int64_t begin, int64_t end) { bound_for(type, values + begin, end - begin); });
+    const bool integers = !is_floating(type);
+    const bool rounds = integers && (options_.antialias || options_.mode == ResizeMode::cubic);
+    const bool lifts = integers && !rounds && bit_width(type) == 8;
+    constexpr A rounding = A{1} / 4096;
+    for_chunks(n, pool, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; rounds && i < end; ++i) values[i] = std::nearbyint(values[i]);
+      for (int64_t i = begin; lifts && i < end; ++i)
+        values[i] += std::copysign(rounding, values[i]);
+      bound_for(type, values + begin, end - begin);
+    });
   }
   cast(own, type, values, y, n, {}, pool);
 }

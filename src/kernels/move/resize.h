@@ -84,7 +84,7 @@ class Resize {
   // Where at most two axes change, the last of them that of `along_`.
   void run_lines(const float* x, float* y, ThreadPool& pool) const;
   template <class A>
-  static void give(ElementType type, A* values, int64_t n, void* y, ThreadPool& pool);
+  void give(ElementType type, A* values, int64_t n, void* y, ThreadPool& pool) const;
   void run_nearest(ElementType type, const void* x, void* y, ThreadPool& pool) const;
   // Where pixels of several elements stay as they are, as images with channels last have them:
   // calls body(line, begin, end) for parts of the output's lines of pixels, on any thread.
