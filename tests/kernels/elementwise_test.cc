@@ -687,5 +687,21 @@ TEST(Where, EveryCell) {
   EXPECT_EQ(z, (std::vector<int64_t>{5, 5, 7, 7, 5, 5, 6, 6, 7, 7, 6, 6}));
 }
 
+TEST(Unary, ZerosKeepTheirSigns) {
+  const std::vector<float> x{0.0f, -0.0f, 0.25f, -0.25f};
+  test::each_target([&] {
+    for (const UnaryOp op : {UnaryOp::ceil, UnaryOp::floor, UnaryOp::round}) {
+      std::vector<float> y(x.size());
+      unary(op, ElementType::float32, x.data(), y.data(), 4, {}, test::one_thread());
+      for (size_t i = 0; i < x.size(); ++i)
+        EXPECT_EQ(std::signbit(y[i]), std::signbit(x[i])) << x[i];
+    }
+    float sign = 1;
+    unary(UnaryOp::sign, ElementType::float32, &x[1], &sign, 1, {}, test::one_thread());
+    EXPECT_EQ(sign, 0);
+    EXPECT_FALSE(std::signbit(sign));
+  });
+}
+
 }  // namespace
 }  // namespace sardonyx::kernels
