@@ -96,7 +96,8 @@ class CustomNode {
   virtual ElementType element(int input) const = 0;  // undefined where it is not known yet
   virtual std::optional<int64_t> rank(int input) const = 0;
   // The elements of an input that never changes (an initializer, a constant); data null where it
-  // may change, and in reference runs. Valid during this call: a kernel keeps a copy of what it needs.
+  // may change, and in reference runs. Valid during this call: a kernel keeps a copy of what it
+  // needs.
   virtual CustomTensor constant(int input) const = 0;
   // The `since` of the signature that the model's import chooses.
   virtual int32_t since() const = 0;
