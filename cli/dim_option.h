@@ -9,6 +9,9 @@
 
 namespace sardonyx::cli {
 
+inline constexpr char open_sizes_help[] =
+    "Sizes of open dimensions, by name or place: batch=4,image.2=224";
+
 class DimOption {
  public:
   explicit DimOption(const char* name = "--dim") : name_(name) {}

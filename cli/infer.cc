@@ -172,7 +172,7 @@ void add_infer(const Options& app, Action& action) {
       .add_flag("--in-place", command->in_place,
                 "Append what MODEL does not declare yet to its own file; weights stay untouched")
       .excludes(infer.option("--output"));
-  command->dims.add(infer, "Sizes of open dimensions, by name or place: batch=4,image.2=224");
+  command->dims.add(infer, open_sizes_help);
   add_operator_sets(infer, command->operator_sets);
   add_library_option(infer, command->libraries);
   infer.add_flag(

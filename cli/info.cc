@@ -268,10 +268,7 @@ void add_info(const Options& app, Action& action) {
   const Options info =
       app.add_command("info", "What is in a model: inputs, outputs, operators, parameters, cost");
   add_model_argument(info, "MODEL", command->model, "The model; its external data is not needed");
-  command->dims.add(
-      info,
-      "Sizes of open dimensions, by name or place: batch=4,image.2=224; for the cost, "
-      "1 without it");
+  command->dims.add(info, std::string(open_sizes_help) + "; for the cost, 1 without it");
   add_library_option(info, command->libraries);
   info.add_flag("--full", command->full, "Long descriptions and metadata in full");
   info.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");

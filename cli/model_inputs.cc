@@ -54,9 +54,7 @@ void ModelInputs::add_options(const Options& command) {
       .type_name("NPZ|DIR");
   command.add_flag("--random-inputs", random_inputs_,
                    "Random values for the inputs that are not given");
-  dims_.add(command,
-            "Sizes of open dimensions, by name or place: batch=4,image.2=224; of random inputs "
-            "and ones, 1 without it");
+  dims_.add(command, std::string(open_sizes_help) + "; of random inputs and ones, 1 without it");
   command
       .add_option("--seed", seed_, "Of random values, and of random operators without a seed (0)")
       .check(whole_number(0))
