@@ -1,4 +1,6 @@
 // Convolutions by Winograd's tiles.
+#include <limits>
+
 #include "conv_support.h"
 
 namespace sardonyx::kernels::test {
@@ -80,6 +82,68 @@ TEST_P(WinogradConvTest, StaysNearTheTruth) {
       worst = std::max(worst, std::abs(double{y[i]} - expected[i]));
     }
     EXPECT_LT(worst, 2e-5 * std::sqrt(square_sum / static_cast<double>(y.size())));
+  }
+}
+
+// Outputs whose windows don't hold a pixel have no part of it, whatever it is.
+TEST_P(WinogradConvTest, ExtremePixelsStayInTheirWindows) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto check_pixels = [&](ConvParams s, int64_t pixel, int64_t count, float value) {
+    set_out(s);
+    SCOPED_TRACE(describe(s) + "; tiles of " + std::to_string(s.winograd) + "; " +
+                 std::to_string(count) + " pixels from " + std::to_string(pixel) + " on are " +
+                 std::to_string(value));
+    const int64_t pixels = s.in[0] * s.in[1], out = s.out_channels * s.out[0] * s.out[1];
+    Guarded x(s.in_channels * pixels), w(s.out_channels * s.in_channels / s.group * 9);
+    Guarded without(out), expected(out), y(out);
+    fill_random(x.data(), x.size(), 1);
+    fill_random(w.data(), w.size(), 2);
+    for (int64_t i = 0; i < w.size(); i += 5) w.data()[i] = 0;  // as edge detectors have them
+    const int64_t channel = pixel % s.in_channels;
+    float* const plane = x.data() + channel * pixels;
+    std::fill_n(plane + pixel, count, 0.0f);
+    conv_reference(s, x.data(), w.data(), without.data(), {});
+    std::fill_n(plane + pixel, count, value);
+    conv_reference(s, x.data(), w.data(), expected.data(), {});
+    if (s.nhwc) {
+      turn(x, 1, s.in_channels, pixels);
+      turn(without, 1, s.out_channels, s.out[0] * s.out[1]);
+      turn(expected, 1, s.out_channels, s.out[0] * s.out[1]);
+    }
+    Guarded packed(conv_packed_size(s) / 4), scratch(conv_scratch_bytes(s, 1) / 4);
+    pack_conv_weights(s, w.data(), nullptr, packed.data(), nullptr);
+    conv_run(s, x.data(), packed.data(), y.data(), {}, scratch.data(), one_);
+    EXPECT_TRUE(scratch.intact());
+    for (int64_t i = 0; i < out; ++i) {
+      if (std::isnan(expected[i])) {
+        ASSERT_TRUE(std::isnan(y[i])) << "at " << i;
+      } else if (std::isinf(expected[i])) {
+        ASSERT_EQ(y[i], expected[i]) << "at " << i;
+      } else if (expected[i] == without[i]) {
+        ASSERT_NEAR(y[i], expected[i], 2e-3) << "at " << i;
+      } else {
+        ASSERT_NEAR(y[i] / value, expected[i] / value, 1e-5) << "at " << i;
+      }
+    }
+  };
+  for (const int tile : {2, 4}) {
+    for (const bool nhwc : {false, true}) {
+      for (const int64_t size : sizes<int64_t>({9, 30, 4})) {
+        for (const float value : {1e3f, 1e6f, -1e38f, -inf, nan}) {
+          ConvParams s = square(20, size, 12, 3, 1, 1);
+          s.nhwc = nhwc;
+          s.winograd = tile;
+          for (const int64_t pixel : {int64_t{0}, size / 2 * (size + 1), size * size - 2})
+            check_pixels(s, pixel, 1, value);
+          ConvParams groups = square(20, size, 24, 3, 1, 1, 2);
+          groups.nhwc = nhwc;
+          groups.winograd = tile;
+          if (nhwc) groups.dilation = {2, 3, 1};
+          check_pixels(groups, size * (size - 1), size, value);
+        }
+      }
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/conv/lanes-inl.h"
 #include "kernels/gemm/transpose-inl.h"
@@ -39,6 +40,22 @@ HWY_INLINE TileVec TileSub(TileVec a, TileVec b) {
   return hn::Sub(a, b);
 #else
   return a - b;
+#endif
+}
+HWY_INLINE TileVec TileMin(TileVec a, TileVec b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return hn::Min(a, b);
+#else
+  for (int i = 0; i < tile_lanes; ++i) a[i] = std::min(a[i], b[i]);
+  return a;
+#endif
+}
+HWY_INLINE TileVec TileMax(TileVec a, TileVec b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return hn::Max(a, b);
+#else
+  for (int i = 0; i < tile_lanes; ++i) a[i] = std::max(a[i], b[i]);
+  return a;
 #endif
 }
 HWY_INLINE TileVec TileScale(float factor, TileVec v, TileVec plus) {
@@ -104,6 +121,63 @@ HWY_INLINE void ZeroLine(float* out, int64_t pixels) {
 }
 
 constexpr int64_t LinePixels(int64_t outputs, int64_t tiles) { return outputs * tiles + 2; }
+int64_t LineEnergies(int64_t tiles) { return tiles * 2 * tile_lanes; }
+
+// Sums of a transformed tile's pixels such that each pixel counts in one of four. In the larger
+// tiles these are values of the transform: 0 and infinity take every second pixel of a line. In the
+// smaller ones a line's halves are the sums of two values.
+template <int inputs>
+HWY_INLINE void Quarters(const float* tile, int64_t plane_stride, TileVec (&q)[4]) {
+  const auto value = [&](int y, int x)
+                         HWY_ATTR { return TileLoad(tile + (y * inputs + x) * plane_stride); };
+  constexpr int last = inputs - 1;
+  if constexpr (inputs == 6) {
+    q[0] = value(0, 0), q[1] = value(0, last), q[2] = value(last, 0), q[3] = value(last, last);
+  } else {
+    TileVec upper[3], lower[3];
+    for (int i = 0; i < 3; ++i) {
+      const int x = i == 2 ? last : i;
+      const TileVec both = value(1, x);
+      upper[i] = TileAdd(value(0, x), both);
+      lower[i] = TileAdd(value(last, x), both);
+    }
+    q[0] = TileAdd(upper[0], upper[1]), q[1] = TileAdd(upper[2], upper[1]);
+    q[2] = TileAdd(lower[0], lower[1]), q[3] = TileAdd(lower[2], lower[1]);
+  }
+}
+
+// A tile's energies (WinogradInput), channel by channel.
+struct LaneEnergies {
+  TileVec all, quiet;
+
+  template <int inputs>
+  HWY_INLINE void Add(const float* tile, int64_t plane_stride) {
+    TileVec q[4];
+    Quarters<inputs>(tile, plane_stride, q);
+    const TileVec none = TileZero();
+#pragma GCC unroll 4
+    for (TileVec& value : q) value = TileMulAdd(value, value, none);
+    all = TileAdd(all, TileAdd(TileAdd(q[0], q[1]), TileAdd(q[2], q[3])));
+    const TileVec low = TileMin(q[0], q[1]), other_low = TileMin(q[2], q[3]);
+    const TileVec high = TileMin(TileMax(q[0], q[1]), TileMax(q[2], q[3]));
+    quiet =
+        TileAdd(quiet, TileAdd(TileMin(low, other_low), TileMin(TileMax(low, other_low), high)));
+  }
+  HWY_INLINE void Store(float* p) const {
+    TileStoreVec(all, p);
+    TileStoreVec(quiet, p + tile_lanes);
+  }
+};
+
+void SumLanes(const WinogradInput& job) {
+  for (int64_t tile = 0; tile < job.tiles; ++tile) {
+    const float* lanes = job.energy_lanes + tile * 2 * tile_lanes;
+    float all = 0, quiet = 0;
+    for (int i = 0; i < tile_lanes; ++i) all += lanes[i], quiet += lanes[tile_lanes + i];
+    job.all_energy[tile] = all;
+    job.quiet_energy[tile] = quiet;
+  }
+}
 
 // load(y, x) gives a vector of channels of one of the tile's pixels, of which there are `inputs` in
 // a line.
@@ -133,6 +207,7 @@ void TileNhwc(const WinogradInput& job, int64_t tile) {
   const int64_t line = job.line_stride;
   const float* corner = job.image + job.top * line + left * job.pixel_stride;
   float* out = job.out + tile * job.tile_stride;
+  LaneEnergies energies{TileZero(), TileZero()};
   for (int64_t c = 0; c < job.channels; c += tile_lanes) {
     const bool whole = c + tile_lanes <= job.channels;
     const LaneRange used(0, std::min<int64_t>(tile_lanes, job.channels - c));
@@ -145,7 +220,9 @@ void TileNhwc(const WinogradInput& job, int64_t tile) {
       return whole ? TileLoad(p) : LoadLanes(used, p);
     };
     TransformTile<outputs + 2>(load, out + c, job.plane_stride);
+    energies.Add<outputs + 2>(out + c, job.plane_stride);
   }
+  energies.Store(job.energy_lanes + tile * 2 * tile_lanes);
 }
 
 template <int outputs>
@@ -169,6 +246,7 @@ void InputOf(const WinogradInput& job) {
   const int64_t line_floats = (pixels + tile_lanes) * tile_lanes;
   const int64_t begin = std::clamp<int64_t>(-job.left, 0, pixels);
   const int64_t end = std::clamp<int64_t>(job.width - job.left, begin, pixels);
+  std::fill_n(job.energy_lanes, LineEnergies(job.tiles), 0.0f);
   for (int64_t c = 0; c < job.channels; c += tile_lanes) {
     for (int64_t y = 0; y < outputs + 2; ++y) {
       float* line = job.lines + y * line_floats;
@@ -188,12 +266,20 @@ void InputOf(const WinogradInput& job) {
       const auto load = [&](int y, int x) HWY_ATTR {
         return TileLoad(corner + y * line_floats + x * tile_lanes);
       };
-      TransformTile<outputs + 2>(load, job.out + tile * job.tile_stride + c, job.plane_stride);
+      float* out = job.out + tile * job.tile_stride + c;
+      TransformTile<outputs + 2>(load, out, job.plane_stride);
+      float* lanes = job.energy_lanes + tile * 2 * tile_lanes;
+      LaneEnergies energies{TileLoad(lanes), TileLoad(lanes + tile_lanes)};
+      energies.Add<outputs + 2>(out, job.plane_stride);
+      energies.Store(lanes);
     }
   }
 }
 
-void Input(const WinogradInput& job) { job.outputs == 2 ? InputOf<2>(job) : InputOf<4>(job); }
+void Input(const WinogradInput& job) {
+  job.outputs == 2 ? InputOf<2>(job) : InputOf<4>(job);
+  SumLanes(job);
+}
 
 int64_t LineFloats(int64_t outputs, int64_t tiles) {
   return winograd_inputs(outputs) * (LinePixels(outputs, tiles) + tile_lanes) * tile_lanes;
@@ -232,6 +318,77 @@ void OutputOf(const WinogradOutput& job) {
 }
 
 void Output(const WinogradOutput& job) { job.outputs == 2 ? OutputOf<2>(job) : OutputOf<4>(job); }
+
+// The weights of one input channel that TransformWeights made these of, for `width` output
+// channels.
+template <int inputs>
+void RestoreWeights(const float* transformed, int64_t plane_stride, int64_t width,
+                    float (&taps)[9][max_tile_columns]) {
+  constexpr double p = point_p, q = point_q;
+  constexpr auto at_0 = static_cast<float>(inputs == 4 ? 1 : p * p * q * q);
+  constexpr auto at_p = static_cast<float>(inputs == 4 ? 1 : p * (p * p - q * q));
+  for (int64_t i = 0; i < width; ++i) {
+    const auto restore = [&](float u0, float u1, float u2, float last, float* g, int apart) {
+      g[0] = at_0 * u0;
+      g[apart] = at_p * (u1 - u2);
+      g[2 * apart] = last;
+    };
+    float half[3][4];  // by lines of the kernel
+    for (int k = 0; k < 4; ++k) {
+      const int x = k == 3 ? inputs - 1 : k;
+      const auto u = [&](int y) { return transformed[(y * inputs + x) * plane_stride + i]; };
+      restore(u(0), u(1), u(2), u(inputs - 1), &half[0][k], 4);
+    }
+    float g[9], largest = 0;
+    for (int y = 0; y < 3; ++y)
+      restore(half[y][0], half[y][1], half[y][2], half[y][3], g + y * 3, 1);
+    for (const float tap : g) largest = std::max(largest, std::abs(tap));
+    for (int t = 0; t < 9; ++t) taps[t][i] = std::abs(g[t]) < 0x1p-20f * largest ? 0 : g[t];
+  }
+}
+
+template <int outputs>
+void DirectOf(const WinogradInput& job, int64_t tile, const float* weights, int64_t width,
+              float* out, int64_t row_floats) {
+  constexpr int inputs = outputs + 2;
+  const int64_t left = job.left + tile * outputs;
+  const int64_t pixel_stride = job.pixel_stride != 0 ? job.pixel_stride : 1;
+  const int64_t line_stride = job.pixel_stride != 0 ? job.line_stride : job.width;
+  const int64_t channel_stride = job.pixel_stride != 0 ? 1 : job.height * job.width;
+  for (int y = 0; y < outputs; ++y) std::fill_n(out + y * row_floats, outputs * width, 0.0f);
+  float taps[9][max_tile_columns];
+  for (int64_t c = 0; c < job.channels; ++c) {
+    RestoreWeights<inputs>(weights + c * width, job.channels * width, width, taps);
+    float pixels[inputs][inputs];
+    for (int y = 0; y < inputs; ++y) {
+      for (int x = 0; x < inputs; ++x) {
+        const int64_t row = job.top + y, column = left + x;
+        const bool inside = row >= 0 && row < job.height && column >= 0 && column < job.width;
+        pixels[y][x] =
+            inside ? job.image[c * channel_stride + row * line_stride + column * pixel_stride] : 0;
+      }
+    }
+    for (int y = 0; y < outputs; ++y) {
+      for (int x = 0; x < outputs; ++x) {
+        for (int64_t i = 0; i < width; i += tile_lanes) {
+          float* to = out + y * row_floats + x * width + i;
+          TileVec sum = TileLoad(to);
+          for (int t = 0; t < 9; ++t) {
+            sum = TileMulAdd(TileBroadcast(&pixels[y + t / 3][x + t % 3]), TileLoad(taps[t] + i),
+                             sum);
+          }
+          TileStoreVec(sum, to);
+        }
+      }
+    }
+  }
+}
+
+void Direct(const WinogradInput& job, int64_t tile, const float* weights, int64_t width, float* out,
+            int64_t row_floats) {
+  job.outputs == 2 ? DirectOf<2>(job, tile, weights, width, out, row_floats)
+                   : DirectOf<4>(job, tile, weights, width, out, row_floats);
+}
 
 // Three weights in a line to six or four values, for several kernels at once.
 constexpr int weight_lanes = 8;
@@ -303,12 +460,19 @@ namespace sardonyx::kernels {
 HWY_EXPORT(Input);
 HWY_EXPORT(Output);
 HWY_EXPORT(LineFloats);
+HWY_EXPORT(LineEnergies);
+HWY_EXPORT(Direct);
 HWY_EXPORT(TransformKernels);
 
 void winograd_input(const WinogradInput& job) { HWY_DYNAMIC_DISPATCH(Input)(job); }
 void winograd_output(const WinogradOutput& job) { HWY_DYNAMIC_DISPATCH(Output)(job); }
 int64_t winograd_line_floats(int64_t outputs, int64_t tiles) {
   return HWY_DYNAMIC_DISPATCH(LineFloats)(outputs, tiles);
+}
+int64_t winograd_energy_floats(int64_t tiles) { return HWY_DYNAMIC_DISPATCH(LineEnergies)(tiles); }
+void winograd_direct(const WinogradInput& job, int64_t tile, const float* weights, int64_t width,
+                     float* out, int64_t row_floats) {
+  HWY_DYNAMIC_DISPATCH(Direct)(job, tile, weights, width, out, row_floats);
 }
 void winograd_weights(int64_t outputs, const float* weights, int64_t channels, int64_t count,
                       int64_t width, float* out) {

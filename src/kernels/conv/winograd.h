@@ -15,6 +15,10 @@ constexpr int64_t winograd_planes(int64_t outputs) {
 }
 
 // The input of `tiles` neighbouring tiles in one row of tiles, over all channels.
+//
+// A pixel becomes part of all values of its tiles, and so of outputs whose windows don't reach it.
+// Where it is far above the others, sums lose the others' digits, and where it is infinite or no
+// number, so are the outputs. The energies tell of such tiles.
 struct WinogradInput {
   int64_t outputs = 4;
   const float* image = nullptr;  // channels x height x width
@@ -27,7 +31,12 @@ struct WinogradInput {
   // out[plane * plane_stride + tile * tile_stride + channel]; channels are filled up to a vector.
   float* out = nullptr;
   int64_t plane_stride = 0, tile_stride = 0;
+  // Of each tile: squares of sums of its pixels, each of a quarter of them, added up; and the same
+  // for the smaller two of each channel.
+  float *all_energy = nullptr, *quiet_energy = nullptr;
+  float* energy_lanes = nullptr;  // scratch: winograd_energy_floats(tiles)
 };
+int64_t winograd_energy_floats(int64_t tiles);
 int64_t winograd_line_floats(int64_t outputs, int64_t tiles);
 void winograd_input(const WinogradInput& job);
 
@@ -43,6 +52,13 @@ struct WinogradOutput {
   int64_t row_pixels = 0;
 };
 void winograd_output(const WinogradOutput& job);
+
+// The output of one of the input's tiles as convolution is defined, by the terms of each pixel,
+// from weights that were transformed (a panel of `width` output channels: winograd_weights), where
+// winograd_output would have put it: `out` is the tile's first pixel, lines are row_floats apart.
+// Weights come back with an error of 1e-6 of their kernel's largest; those that are smaller are 0.
+void winograd_direct(const WinogradInput& job, int64_t tile, const float* weights, int64_t width,
+                     float* out, int64_t row_floats);
 
 // Transforms the kernels of `count` output channels: out[(plane * channels + c) * width + m] from
 // weights[(m * channels + c) * 9 + tap]; columns from count to width are 0.
