@@ -40,6 +40,10 @@ bool is_empty_list(const TensorShape& shape);
 void name_open_sizes(Graph& graph);
 void name_open_sizes(std::vector<ValueInfo>& inputs);
 
+// Gives each size of the main graph's inputs whose name occurs there more than once a name of its
+// own, that of its place. What else is declared to have such a size says nothing of it any more.
+void separate_sizes(Model& model);
+
 // The names of sizes that the inputs have, in order, each once.
 std::vector<std::string> size_names(const std::vector<ValueInfo>& values);
 

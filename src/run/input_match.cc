@@ -8,8 +8,10 @@
 namespace sardonyx::run {
 namespace {
 
+std::string place_of(std::string_view input) { return fmt::format("input '{}'", input); }
+
 [[noreturn]] void refuse(std::string_view input, const std::string& why) {
-  throw ShapeMismatch(ErrorCode::bad_input, why, fmt::format("input '{}'", input));
+  throw ShapeMismatch(ErrorCode::bad_input, why, place_of(input));
 }
 
 }  // namespace
@@ -34,10 +36,11 @@ void match_kind(std::string_view input, const ir::ValueType& wanted, const Value
 void match_shape(std::string_view input, const ir::ValueType& wanted,
                  std::span<const int64_t> shape, std::span<int64_t> sizes,
                  const BoundBy& bound_by) {
-  const auto complain = [&](const std::string& why) {
-    refuse(input, fmt::format("has shape {}, the model takes {}: {}", to_string(shape),
-                              wanted.to_string(), why));
+  const auto message = [&](const std::string& why) {
+    return fmt::format("has shape {}, the model takes {}: {}", to_string(shape), wanted.to_string(),
+                       why);
   };
+  const auto complain = [&](const std::string& why) { refuse(input, message(why)); };
   const ir::Dims& expected = *wanted.shape;
   if (shape.size() != expected.size())
     complain(fmt::format("rank {} instead of {}", shape.size(), expected.size()));
@@ -46,10 +49,15 @@ void match_shape(std::string_view input, const ir::ValueType& wanted,
       int64_t& size = sizes[static_cast<size_t>(symbol->id)];
       if (size < 0) size = shape[d];
       if (size == shape[d]) continue;
-      complain(fmt::format(
-          "dimension {} is {}, but '{}' is {} by {}; give sizes that agree, or, where the model "
-          "should not ask for that, another name: sardonyx rename MODEL OUTPUT --dim {}.{}=NAME",
-          d, shape[d], symbol->name, size, bound_by(*symbol), input, d));
+      const std::string difference = fmt::format("dimension {} is {}, but '{}' is {} by {}", d,
+                                                 shape[d], symbol->name, size, bound_by(*symbol));
+      const std::string rename =
+          fmt::format("sardonyx rename MODEL OUTPUT --dim {}.{}=NAME", input, d);
+      throw SizesDiffer(
+          message(fmt::format("{}; give sizes that agree, or, where the model should not ask for "
+                              "that, another name: {}",
+                              difference, rename)),
+          place_of(input), difference, rename);
     } else if (expected[d].is_constant() && shape[d] != *expected[d].value()) {
       complain(
           fmt::format("dimension {} must be {}, and is {}", d, *expected[d].value(), shape[d]));

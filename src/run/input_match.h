@@ -15,7 +15,8 @@ namespace sardonyx::run {
 // input takes. A value of kind none fits all.
 void match_kind(std::string_view input, const ir::ValueType& wanted, const Value& given);
 
-// Throws ShapeMismatch where the shape is not one that `wanted`, a type with a rank, allows. Binds
+// Throws ShapeMismatch where the shape is not one that `wanted`, a type with a rank, allows,
+// SizesDiffer where only a size is not the one that its name has. Binds
 // the sizes that it names: sizes[id], negative where unbound. `bound_by` says what gave a symbol
 // its size: "dimension 0 of input 'x'".
 using BoundBy = std::function<std::string(const ir::Symbol&)>;

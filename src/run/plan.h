@@ -147,4 +147,21 @@ class ShapeMismatch : public Error {
   using Error::Error;
 };
 
+// Nothing is wrong with the inputs but that sizes of one name are different.
+class SizesDiffer : public ShapeMismatch {
+ public:
+  // `difference`: "dimension 0 is 3, but 'N' is 2 by dimension 0 of input 'x'". `rename`: the
+  // command that gives the size another name.
+  SizesDiffer(const std::string& message, const std::string& place, std::string difference,
+              std::string rename)
+      : ShapeMismatch(ErrorCode::bad_input, message, place),
+        difference_(std::move(difference)),
+        rename_(std::move(rename)) {}
+  const std::string& difference() const { return difference_; }
+  const std::string& rename() const { return rename_; }
+
+ private:
+  std::string difference_, rename_;
+};
+
 }  // namespace sardonyx::run

@@ -12,6 +12,8 @@
 namespace sardonyx {
 namespace {
 
+constexpr int64_t ambiguous = -1;  // inputs give the name different sizes
+
 struct Bound {
   int64_t size;
   std::string by;  // "dimension 0 of input 'x'"
@@ -25,8 +27,10 @@ void bind(const ir::ValueInfo& input, const Value& given, Sizes& sizes) {
   for (size_t d = 0; d < dims.size() && d < shape.size(); ++d) {
     const std::string_view name = ir::declared_name(dims[d]);
     if (name.empty()) continue;
-    sizes.try_emplace(std::string(name),
-                      Bound{shape[d], fmt::format("dimension {} of input '{}'", d, input.name)});
+    const auto [found, is_new] = sizes.try_emplace(
+        std::string(name),
+        Bound{shape[d], fmt::format("dimension {} of input '{}'", d, input.name)});
+    if (!is_new && found->second.size != shape[d]) found->second.size = ambiguous;
   }
 }
 
@@ -39,7 +43,8 @@ std::string difference(const ir::TensorShape& declared, const Shape& shape, cons
     if (number && *number != shape[d])
       return fmt::format("dimension {} is {}, and declared as {}", d, shape[d], *number);
     const auto found = sizes.find(ir::declared_name(declared.dims[d]));
-    if (found == sizes.end() || found->second.size == shape[d]) continue;
+    if (found == sizes.end() || found->second.size == shape[d] || found->second.size == ambiguous)
+      continue;
     return fmt::format("dimension {} is {}, and declared as '{}', which is {} by {}", d, shape[d],
                        found->first, found->second.size, found->second.by);
   }

@@ -166,7 +166,7 @@ std::shared_ptr<const Model::Implementation> with_given(const Model& model,
 }
 
 ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions& options,
-                        const std::set<std::string>& overridden) {
+                        const std::set<std::string>& overridden, bool separate_sizes) {
   const ir::Model& given = model.runnable();
   const MemoryCharge copied(wire::memory_of(given));
   ir::Model copy;
@@ -181,6 +181,7 @@ ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions
     for (auto* list : {&graph.inputs, &graph.outputs, &graph.value_info})
       fix_sizes(options.dimensions, *list);
   }
+  if (separate_sizes) ir::separate_sizes(copy);
   replace_initializers(graph, options.initializers);
   add_outputs(graph, options.extra_outputs, false);
   const std::set<std::string> defaults = defaults_of(graph);

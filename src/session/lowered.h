@@ -17,10 +17,11 @@ std::set<std::string> defaults_of(const ir::Graph& graph);
 
 // The model's main graph lowered: all operators in their newest version, functions inlined. Inputs
 // with a default are constants, but those of `overridden`. All sizes that the inputs leave open
-// have a name, or the number that the options give them; initializers and outputs are those of the
-// model with what the options say of them. Throws Error with the node's place.
+// have a name, or the number that the options give them, and with `separate_sizes` each a name of
+// its own; initializers and outputs are those of the model with what the options say of them.
+// Throws Error with the node's place.
 ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions& options,
-                        const std::set<std::string>& overridden);
+                        const std::set<std::string>& overridden, bool separate_sizes = false);
 
 // The model, or one that has these values for those of its initializers whose data it has not
 // brought in: they need not be where the model says. Throws Error (bad_input) as lowered_graph().

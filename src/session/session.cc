@@ -119,16 +119,18 @@ struct Session::Implementation {
   // The others, the last used first.
   struct Other {
     std::vector<bool> overridden;  // by position among the session's inputs
+    bool separate_sizes;
     SharedChosen chosen;
   };
   static constexpr size_t max_others = 16;
   mutable std::mutex mutex;
   mutable std::list<Other> others;
+  mutable std::atomic<bool> has_told_of_sizes = false;
 
-  SharedChosen choose(const std::vector<bool>& overridden) const;
-  SharedChosen choose(const Names& overridden) const;
-  Variants::Shared make_variant(const Names& overridden) const;
-  Variants::Shared made_variant(const Names& overridden) const;
+  SharedChosen choose(const std::vector<bool>& overridden, bool separate_sizes) const;
+  SharedChosen choose(const VariantChoice& choice) const;
+  Variants::Shared make_variant(const VariantChoice& choice) const;
+  Variants::Shared made_variant(const VariantChoice& choice) const;
   // Names of the inputs and outputs of a variant whose outputs are not all values.
   std::vector<std::string> input_names(const Names& overridden) const;
   std::vector<std::string> output_names() const;
@@ -144,10 +146,10 @@ struct Session::Implementation {
   // clean.
   void take_packed();
   // The optimised graph of a file; false where none has it.
-  bool take_graph(const Names& overridden, Variant& variant) const;
+  bool take_graph(const VariantChoice& choice, Variant& variant) const;
   // Lowers and optimises. False where there is no one optimised graph: the variant is plain or
   // sized.
-  bool make_graph(const Names& overridden, Variant& variant) const;
+  bool make_graph(const VariantChoice& choice, Variant& variant) const;
   void pack_now() const;
   // After plans may have been made.
   void store_packed() const;
@@ -159,7 +161,7 @@ struct Session::Implementation {
     std::vector<Value> ordered;  // where that is another order
     std::span<const Value> inputs;
   };
-  Taken take(std::span<const Value> given) const;
+  Taken take(std::span<const Value> given, bool separate_sizes = false) const;
   void take_scalars(Taken& taken) const;
   // The plan that a run with these inputs takes; null where it is plain.
   SpecializedPlans::SpecializedPlan plan_of(const Variant& variant,
@@ -174,6 +176,9 @@ struct Session::Implementation {
   bool run_into_allocated(const Variant& variant, std::span<const Value> given,
                           std::span<Value> made, const RunOptions& options,
                           eval::Environment& environment) const;
+  // Where inputs have sizes of their own under one name.
+  void run_with_separate_sizes(std::span<const Value> given, std::span<Value> made,
+                               const RunOptions& options, const run::SizesDiffer& refused) const;
   // As Session::run.
   void run(std::span<const Value> given, std::span<Value> made, const RunOptions& options) const;
   std::vector<Value> run(const std::vector<NamedValue>& named, const RunOptions& options) const;
@@ -184,8 +189,10 @@ struct Session::Implementation {
 };
 
 Session::Implementation::SharedChosen Session::Implementation::choose(
-    const std::vector<bool>& overridden) const {
-  const auto is_wanted = [&](const Other& o) { return o.overridden == overridden; };
+    const std::vector<bool>& overridden, bool separate_sizes) const {
+  const auto is_wanted = [&](const Other& o) {
+    return o.overridden == overridden && o.separate_sizes == separate_sizes;
+  };
   {
     const std::lock_guard lock(mutex);
     const auto found = std::find_if(others.begin(), others.end(), is_wanted);
@@ -198,21 +205,19 @@ Session::Implementation::SharedChosen Session::Implementation::choose(
   for (size_t i = 0; i < overridden.size(); ++i) {
     if (overridden[i]) names.insert(inputs[i].name);
   }
-  SharedChosen chosen = choose(names);
+  SharedChosen chosen = choose(VariantChoice(options, names, separate_sizes));
   const std::lock_guard lock(mutex);
   if (std::none_of(others.begin(), others.end(), is_wanted))
-    others.push_front({overridden, chosen});
+    others.push_front({overridden, separate_sizes, chosen});
   if (others.size() > max_others) others.pop_back();
   return chosen;
 }
 
 Session::Implementation::SharedChosen Session::Implementation::choose(
-    const Names& overridden) const {
+    const VariantChoice& choice) const {
   auto chosen = std::make_shared<Chosen>();
-  const auto make = [&] { return within_limit(memory, [&] { return make_variant(overridden); }); };
-  chosen->variant = options.initializers.empty()
-                        ? model->variants.get(VariantChoice(options, overridden), make)
-                        : make();
+  const auto make = [&] { return within_limit(memory, [&] { return make_variant(choice); }); };
+  chosen->variant = options.initializers.empty() ? model->variants.get(choice, make) : make();
   store_packed();
   if (options.prepack) pack_now();
   for (const std::string& name : chosen->variant->input_names)
@@ -229,9 +234,9 @@ void Session::Implementation::store_packed() const {
   if (packed) within_limit(memory, [&] { packed->store(*pool); });
 }
 
-Variants::Shared Session::Implementation::make_variant(const Names& overridden) const {
+Variants::Shared Session::Implementation::make_variant(const VariantChoice& choice) const {
   try {
-    return made_variant(overridden);
+    return made_variant(choice);
   } catch (MemoryLimitReached& reached) {
     reached.locate(model->model.path);
     throw;
@@ -260,7 +265,7 @@ void Session::Implementation::take_packed() try {
   if (options.reference || (options.packed.empty() && options.cache_folder.empty())) return;
   if (model->defers_data) refuse_broken(*model);  // which brings in what the files are told by
   packed = std::make_unique<PackedWeights>(*model, options, log);
-  const VariantChoice choice(options, {});
+  const VariantChoice choice(options, {}, false);
   const std::string text = to_text(choice);
   if (!shares_graphs() || model->defers_data || !model->model.graph ||
       model->variants.was_asked_for(choice) || !packed->knows_clean_model(text))
@@ -274,13 +279,14 @@ void Session::Implementation::take_packed() try {
   throw;
 }
 
-bool Session::Implementation::take_graph(const Names& overridden, Variant& variant) const {
+bool Session::Implementation::take_graph(const VariantChoice& choice, Variant& variant) const {
   if (!packed || !shares_graphs()) return false;
-  variant.input_names = input_names(overridden);
-  auto stored = overridden.empty() ? std::exchange(graph_of_clean, std::nullopt) : std::nullopt;
-  if (!stored)
-    stored = packed->graph(to_text(VariantChoice(options, overridden)), variant.input_names,
-                           output_names());
+  variant.input_names = input_names(choice.overridden);
+  const std::string text = to_text(choice);
+  auto stored = text == to_text(VariantChoice(options, {}, false))
+                    ? std::exchange(graph_of_clean, std::nullopt)
+                    : std::nullopt;
+  if (!stored) stored = packed->graph(text, variant.input_names, output_names());
   if (!stored) return false;
   if (const auto warn = log.warn()) std::ranges::for_each(stored->warnings, warn);
   variant.graph = std::move(stored->graph);
@@ -288,15 +294,16 @@ bool Session::Implementation::take_graph(const Names& overridden, Variant& varia
   return true;
 }
 
-bool Session::Implementation::make_graph(const Names& overridden, Variant& variant) const {
+bool Session::Implementation::make_graph(const VariantChoice& choice, Variant& variant) const {
   refuse_broken(*model);  // which nobody has looked at, where a file knows it as clean
   ir::Graph& graph = variant.graph;
-  graph = lowered_graph(*model, options, overridden);
+  graph = lowered_graph(*model, options, choice.overridden, choice.separate_sizes);
   variant.input_names.clear();
   for (const ir::ValueInfo& input : graph.inputs) variant.input_names.push_back(input.name);
   const bool keep = model->graphs.are_wanted() && shares_graphs();
   std::vector<Warning> warnings;
-  const DeclaredValues::Warn warn = log.warn();
+  // The other variant of these inputs has said what is to be said.
+  const DeclaredValues::Warn warn = choice.separate_sizes ? DeclaredValues::Warn() : log.warn();
   const DeclaredValues::Warn warn_and_keep = [&](const Warning& warning) {
     warnings.push_back(warning);
     if (warn) warn(warning);
@@ -317,14 +324,13 @@ bool Session::Implementation::make_graph(const Names& overridden, Variant& varia
   passes::optimize(graph, {.pool = pool.get(), .fuse = fuse, .inferred = inferred});
   model->packs.release_pages_of_files();
   if (keep)
-    model->graphs.add({to_text(VariantChoice(options, overridden)), model->judged().is_clean, graph,
-                       std::move(warnings)});
+    model->graphs.add({to_text(choice), model->judged().is_clean, graph, std::move(warnings)});
   return true;
 }
 
-Variants::Shared Session::Implementation::made_variant(const Names& overridden) const {
+Variants::Shared Session::Implementation::made_variant(const VariantChoice& choice) const {
   auto made = std::make_shared<Variant>();
-  if (!take_graph(overridden, *made) && !make_graph(overridden, *made)) return made;
+  if (!take_graph(choice, *made) && !make_graph(choice, *made)) return made;
   const run::PlanServices services{&model->packs, options.exact};
   made->plan = std::make_shared<const run::Plan>(
       std::move(made->graph), std::span<const ops::ValueFacts>(),
@@ -517,7 +523,7 @@ Session::Session(const Model& model, const SessionOptions& options)
       std::make_unique<DeclaredOutputs>(std::move(inputs), std::move(outputs), s.log.warn());
   s.scalars = std::make_unique<ScalarInputs>(s.inputs, s.model->strict, s.log.warn());
   for (size_t i = 0; i < s.inputs.size(); ++i) s.places.emplace(s.inputs[i].name, i);
-  s.main = s.choose(Names());
+  s.main = s.choose(VariantChoice(options, {}, false));
   s.graph_of_clean.reset();  // another session may have made the variant meanwhile
   for (const ir::ValueInfo& output : typed_outputs(*s.main->variant))
     s.outputs.push_back(describe(output));
@@ -572,7 +578,8 @@ std::vector<Value> Session::Implementation::by_position(
   return given;
 }
 
-Session::Implementation::Taken Session::Implementation::take(std::span<const Value> given) const {
+Session::Implementation::Taken Session::Implementation::take(std::span<const Value> given,
+                                                             bool separate_sizes) const {
   if (given.size() > inputs.size())
     fail(ErrorCode::bad_input, "the model has {} inputs; got {}", inputs.size(), given.size());
   std::vector<bool> overridden;
@@ -587,7 +594,8 @@ Session::Implementation::Taken Session::Implementation::take(std::span<const Val
               "is missing; the model takes {}", inputs[i].type);
     }
   }
-  Taken taken{overridden.empty() ? main : choose(overridden), {}, {}};
+  if (separate_sizes) overridden.resize(inputs.size());
+  Taken taken{overridden.empty() ? main : choose(overridden, separate_sizes), {}, {}};
   const std::vector<size_t>& positions = taken.chosen->positions;
   bool in_order = positions.size() <= given.size();
   for (size_t i = 0; in_order && i < positions.size(); ++i)
@@ -634,8 +642,37 @@ void Session::Implementation::run(std::span<const Value> given, std::span<Value>
     fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}",
          inputs.size(), outputs.size(), given.size(), made.size());
   }
-  const Taken taken = take(given);
-  run(*taken.chosen->variant, taken.inputs, made, run_options);
+  try {
+    const Taken taken = take(given);
+    run(*taken.chosen->variant, taken.inputs, made, run_options);
+  } catch (const run::SizesDiffer& refused) {
+    if (model->strict) throw;
+    run_with_separate_sizes(given, made, run_options, refused);
+  }
+}
+
+void Session::Implementation::run_with_separate_sizes(std::span<const Value> given,
+                                                      std::span<Value> made,
+                                                      const RunOptions& run_options,
+                                                      const run::SizesDiffer& refused) const {
+  const Taken taken = take(given, true);
+  try {
+    run(*taken.chosen->variant, taken.inputs, made, run_options);
+  } catch (const run::ShapeMismatch&) {
+    throw;  // something else is wrong with them
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::bad_input) throw;
+    throw Error(error.code(),
+                fmt::format("{}. If these sizes are as they are meant: {}: {}", refused.message(),
+                            error.location(), error.message()),
+                refused.location());
+  }
+  if (has_told_of_sizes.exchange(true)) return;
+  const Warning warning{"SH-10", refused.location(), refused.difference(),
+                        fmt::format("each input keeps its own; where that is meant, give the size "
+                                    "another name: {}",
+                                    refused.rename())};
+  if (const auto warn = log.warn()) warn(warning);
 }
 
 std::vector<Value> Session::run(const std::vector<NamedValue>& inputs,

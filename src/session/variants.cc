@@ -13,6 +13,7 @@ std::string to_text(const VariantChoice& choice) {
   const auto name = [&](const char* what, const std::string& of) {
     text += fmt::format("{} {}:{}\n", what, of.size(), of);
   };
+  flag("separate_sizes", choice.separate_sizes);
   flag("reference", choice.plain);
   flag("fuse", choice.fuse);
   flag("exact", choice.exact);

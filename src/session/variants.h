@@ -22,12 +22,15 @@ namespace sardonyx {
 // All that decides how a model's graph is lowered, simplified and planned.
 struct VariantChoice {
   std::set<std::string> overridden;  // initializers that are inputs; the others are constants
+  // Sizes of inputs that have one name need not be equal (ir::separate_sizes).
+  bool separate_sizes = false;
   bool plain = false, fuse = true, exact = false, assume_inference = false, all_outputs = false;
   std::map<std::string, int64_t, std::less<>> dimensions;
   std::vector<std::string> extra_outputs;
 
-  VariantChoice(const SessionOptions& options, std::set<std::string> names)
+  VariantChoice(const SessionOptions& options, std::set<std::string> names, bool separate)
       : overridden(std::move(names)),
+        separate_sizes(separate),
         plain(options.reference),
         fuse(options.fuse),
         exact(options.exact),

@@ -10,9 +10,10 @@ namespace sardonyx {
 namespace {
 
 struct Loaded {
-  Loaded(const std::string& graph, SessionOptions options = {})
-      : model(Model::from_text("<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph,
-                               {.warn = [this](const Warning& w) { warnings.push_back(w); }})),
+  Loaded(const std::string& graph, SessionOptions options = {}, bool strict = false)
+      : model(Model::from_text(
+            "<ir_version: 10, opset_import: [\"\" : 21]>\n" + graph,
+            {.strict = strict, .warn = [this](const Warning& w) { warnings.push_back(w); }})),
         session(model, with_one_thread(std::move(options))) {}
 
   static SessionOptions with_one_thread(SessionOptions options) {
@@ -42,7 +43,7 @@ std::string refusal(const Session& session, const std::vector<NamedValue>& input
 
 TEST(DeclaredShapes, RefusedAlikeByPlannedAndPlainRuns) {
   const std::string graph = "g (float[n, 4] x, float[n] y) => (float[n, 4] z) { z = Relu(x) }";
-  const Loaded one(graph, planned), other(graph, plain);
+  const Loaded one(graph, planned, true), other(graph, plain, true);
   const std::vector<std::vector<NamedValue>> wrong = {
       {{"x", zeros({2, 5})}, {"y", zeros({2})}},
       {{"x", zeros({2, 4, 1})}, {"y", zeros({2})}},
@@ -61,6 +62,55 @@ TEST(DeclaredShapes, RefusedAlikeByPlannedAndPlainRuns) {
   EXPECT_NE(refusal(one.session, wrong[1]).find("[2,4,1]"), std::string::npos);
   EXPECT_NE(refusal(one.session, wrong[2]).find("rename MODEL OUTPUT --dim y.0=NAME"),
             std::string::npos);
+}
+
+TEST(DeclaredShapes, InputsKeepTheirOwnSizesUnderOneName) {
+  const std::string graph =
+      "g (float[n, 2] a, float[n, 2] b, bool c) => (float[n, 2] y, float[n, 2] z) "
+      "<float[n, 2] s> { s = Neg(b) y = Concat<axis = 0>(a, s) "
+      "z = If(c) <then_branch = t () => (float[n, 2] u) { u = Relu(b) }, "
+      "else_branch = e () => (float[n, 2] v) { v = Abs(a) }> }";
+  for (const SessionOptions& options : {planned, plain}) {
+    Loaded loaded(graph, options);
+    const auto shapes = [&](int64_t of_a, int64_t of_b, bool condition) {
+      const auto made = loaded.session.run(
+          {{"a", zeros({of_a, 2})}, {"b", zeros({of_b, 2})}, {"c", Tensor::scalar(condition)}});
+      return std::pair(made.at(0).tensor().shape(), made.at(1).tensor().shape());
+    };
+    EXPECT_EQ(shapes(2, 3, true), std::pair(Shape({5, 2}), Shape({3, 2})));
+    ASSERT_EQ(loaded.warnings.size(), 1u);
+    EXPECT_EQ(loaded.warnings[0].rule, "SH-10");
+    EXPECT_EQ(loaded.warnings[0].place, "input 'b'");
+    EXPECT_EQ(loaded.warnings[0].message,
+              "dimension 0 is 3, but 'n' is 2 by dimension 0 of input 'a'");
+    EXPECT_NE(loaded.warnings[0].advice.find("rename MODEL OUTPUT --dim b.0=NAME"),
+              std::string::npos);
+    EXPECT_EQ(shapes(4, 1, false), std::pair(Shape({5, 2}), Shape({4, 2})));
+    EXPECT_EQ(loaded.warnings.size(), 1u);
+    EXPECT_EQ(shapes(2, 2, true), std::pair(Shape({4, 2}), Shape({2, 2})));
+    EXPECT_EQ(loaded.warnings.size(), 2u);  // of y, which has 4 rows where n is 2
+  }
+}
+
+TEST(DeclaredShapes, OwnSizesThatDoNotFitAreToldWithTheNames) {
+  for (const SessionOptions& options : {planned, plain}) {
+    const Loaded loaded(
+        "g (float[n] a, float[n] b, float[n, n] s, float[2, 2] d) => (float[n] y, float[n, n] z) "
+        "<float[2, 2] d = {1, 2, 3, 4}> { y = Add(a, b) t = Transpose(s) z = MatMul(t, d) }",
+        options);
+    const auto run = [&](int64_t of_b, const Shape& of_s, const Shape& of_d) {
+      return refusal(
+          loaded.session,
+          {{"a", zeros({2})}, {"b", zeros({of_b})}, {"s", zeros(of_s)}, {"d", zeros(of_d)}});
+    };
+    EXPECT_EQ(run(1, {2, 3}, {2, 2}), "");
+    const std::string said = run(3, {2, 2}, {2, 2});
+    EXPECT_NE(said.find("'n' is 2 by dimension 0 of input 'a'"), std::string::npos) << said;
+    EXPECT_NE(said.find("If these sizes are as they are meant: Add making 'y'"), std::string::npos)
+        << said;
+    EXPECT_NE(run(1, {2, 3}, {3, 2}).find("input 'd': has shape [3,2], the model takes float[2,2]"),
+              std::string::npos);
+  }
 }
 
 TEST(DeclaredShapes, OpenSizesOfInputsHaveTheNamesOfTheirPlaces) {
