@@ -184,6 +184,25 @@ TEST(Optimize, BodiesOfLoopsKeepTheirInputs) {
   EXPECT_NE(node(body, "Add"), nullptr);
 }
 
+// x / root * (one + erf) * half of four elements, the numbers as constants "float[1] {0.5}".
+bool is_gelu(const std::string& root, const std::string& one, const std::string& half) {
+  const ir::Graph graph =
+      simplified("g (float[4] x) => (y) {\n  root = Constant<value = " + root +
+                 ">()\n  one = Constant<value = " + one + ">()\n  half = Constant<value = " + half +
+                 ">()\n  d = Div(x, root)\n  e = Erf(d)\n  s = Add(e, one)\n"
+                 "  p = Mul(x, s)\n  y = Mul(half, p)\n}");
+  return node(graph, "Gelu") != nullptr;
+}
+
+// A number of more dimensions gives them to the result.
+TEST(Optimize, GeluKeepsItsRank) {
+  EXPECT_TRUE(is_gelu("float {1.4142135}", "float {1}", "float {0.5}"));
+  EXPECT_TRUE(is_gelu("float[1] {1.4142135}", "float[1] {1}", "float[1] {0.5}"));
+  EXPECT_FALSE(is_gelu("float[1, 1] {1.4142135}", "float {1}", "float {0.5}"));
+  EXPECT_FALSE(is_gelu("float {1.4142135}", "float[1, 1] {1}", "float {0.5}"));
+  EXPECT_FALSE(is_gelu("float {1.4142135}", "float {1}", "float[1, 1] {0.5}"));
+}
+
 TEST(Optimize, PartsOfASplitStayCounted) {
   for (const char* attributes : {"<num_outputs = 3>", ""}) {
     const ir::Graph graph = simplified("g (float[6] x) => (float[2] y) { y, b, c = Split " +

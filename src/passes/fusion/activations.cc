@@ -1,14 +1,10 @@
 #include "passes/fusion/activations.h"
 
 #include <cmath>
-#include <optional>
+#include <utility>
 
 namespace sardonyx::passes {
 namespace {
-
-bool near(std::optional<double> value, double wanted) {
-  return value && std::abs(*value - wanted) <= 1e-3 * std::abs(wanted);
-}
 
 class Activations {
  public:
@@ -21,17 +17,19 @@ class Activations {
     const ir::Node* scaled = index_.producer(erf.inputs[0]);
     if (scaled == nullptr) return false;
     std::string x;
-    if (is_op(scaled, "Div") && near(index_.scalar(scaled->inputs[1]), std::sqrt(2.0))) {
+    if (is_op(scaled, "Div") && is_number(scaled->inputs[1], std::sqrt(2.0), scaled->inputs[0])) {
       x = scaled->inputs[0];
     } else if (is_op(scaled, "Mul")) {
-      if (near(index_.scalar(scaled->inputs[1]), std::sqrt(0.5))) x = scaled->inputs[0];
-      if (near(index_.scalar(scaled->inputs[0]), std::sqrt(0.5))) x = scaled->inputs[1];
+      for (const size_t side : {size_t{0}, size_t{1}}) {
+        const std::string& other = scaled->inputs[1 - side];
+        if (is_number(scaled->inputs[side], std::sqrt(0.5), other)) x = other;
+      }
     }
     if (x.empty()) return false;
     const size_t add = index_.only_user(erf.outputs[0]);
     if (add == index_.size() || !is_op(&index_.node(add), "Add")) return false;
     const std::string* one = other_input(index_.node(add), erf.outputs[0]);
-    if (one == nullptr || !near(index_.scalar(*one), 1.0)) return false;
+    if (one == nullptr || !is_number(*one, 1.0, x)) return false;
     // Two multiplications remain: by x and by one half, which may be multiplied with each other
     // first.
     bool by_x = false, by_half = false;
@@ -44,7 +42,7 @@ class Activations {
       if (factor == nullptr) return false;
       if (!by_x && *factor == x) {
         by_x = true;
-      } else if (!by_half && near(index_.scalar(*factor), 0.5)) {
+      } else if (!by_half && is_number(*factor, 0.5, x)) {
         by_half = true;
       } else if (!by_x && !by_half && is_half_of(index_.producer(*factor), x)) {
         by_x = by_half = true;
@@ -82,10 +80,20 @@ class Activations {
   }
 
  private:
+  // Whether it is a constant number near to that one, of no more dimensions than x: what is
+  // computed of both would have as many.
+  bool is_number(const std::string& value, double wanted, const std::string& x) const {
+    const auto number = index_.scalar(value);
+    if (!number || !(std::abs(*number - wanted) <= 1e-3 * wanted)) return false;
+    const int64_t rank = index_.constant(value)->rank();
+    const ir::Dims* shape = index_.shape_of(x);
+    return rank == 0 || (shape != nullptr && std::cmp_less_equal(rank, shape->size()));
+  }
+
   bool is_half_of(const ir::Node* node, const std::string& x) const {
     if (!is_op(node, "Mul")) return false;
     const std::string* factor = other_input(*node, x);
-    return factor != nullptr && near(index_.scalar(*factor), 0.5);
+    return factor != nullptr && is_number(*factor, 0.5, x);
   }
 
   GraphIndex& index_;
