@@ -203,6 +203,14 @@ TEST(Optimize, GeluKeepsItsRank) {
   EXPECT_FALSE(is_gelu("float {1.4142135}", "float {1}", "float[1, 1] {0.5}"));
 }
 
+// Every type of floats has 1 and 0.5; the root may have been rounded.
+TEST(Optimize, GeluHasItsOwnNumbers) {
+  EXPECT_TRUE(is_gelu("float {1.414}", "float {1}", "float {0.5}"));
+  EXPECT_FALSE(is_gelu("float {1.4}", "float {1}", "float {0.5}"));
+  EXPECT_FALSE(is_gelu("float {1.4142135}", "float {1.0005}", "float {0.5}"));
+  EXPECT_FALSE(is_gelu("float {1.4142135}", "float {1}", "float {0.4998}"));
+}
+
 TEST(Optimize, PartsOfASplitStayCounted) {
   for (const char* attributes : {"<num_outputs = 3>", ""}) {
     const ir::Graph graph = simplified("g (float[6] x) => (float[2] y) { y, b, c = Split " +

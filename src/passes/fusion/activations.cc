@@ -17,12 +17,14 @@ class Activations {
     const ir::Node* scaled = index_.producer(erf.inputs[0]);
     if (scaled == nullptr) return false;
     std::string x;
-    if (is_op(scaled, "Div") && is_number(scaled->inputs[1], std::sqrt(2.0), scaled->inputs[0])) {
+    constexpr double rounded = 1e-3;  // as 1.4142 is, and what half precision has made of a root
+    if (is_op(scaled, "Div") &&
+        is_number(scaled->inputs[1], std::sqrt(2.0), scaled->inputs[0], rounded)) {
       x = scaled->inputs[0];
     } else if (is_op(scaled, "Mul")) {
       for (const size_t side : {size_t{0}, size_t{1}}) {
         const std::string& other = scaled->inputs[1 - side];
-        if (is_number(scaled->inputs[side], std::sqrt(0.5), other)) x = other;
+        if (is_number(scaled->inputs[side], std::sqrt(0.5), other, rounded)) x = other;
       }
     }
     if (x.empty()) return false;
@@ -80,11 +82,12 @@ class Activations {
   }
 
  private:
-  // Whether it is a constant number near to that one, of no more dimensions than x: what is
-  // computed of both would have as many.
-  bool is_number(const std::string& value, double wanted, const std::string& x) const {
+  // Whether it is this constant number, but for a share of it, of no more dimensions than x: what
+  // is computed of both would have as many.
+  bool is_number(const std::string& value, double wanted, const std::string& x,
+                 double share = 0) const {
     const auto number = index_.scalar(value);
-    if (!number || !(std::abs(*number - wanted) <= 1e-3 * wanted)) return false;
+    if (!number || !(std::abs(*number - wanted) <= share * wanted)) return false;
     const int64_t rank = index_.constant(value)->rank();
     const ir::Dims* shape = index_.shape_of(x);
     return rank == 0 || (shape != nullptr && std::cmp_less_equal(rank, shape->size()));
