@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sardonyx/session.h"
 
@@ -75,6 +79,48 @@ TEST(FusedOptimizers, OtherArithmeticStays) {
   EXPECT_FALSE(is_one_step({.rate_shape = "37"}, {37}));
   EXPECT_FALSE(is_one_step({.square = "Mul(g, x)"}));
   EXPECT_FALSE(is_one_step({.whole = "Sub(direction, pulled)"}));
+}
+
+std::string replaced(std::string text, std::string_view old, std::string_view now) {
+  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += now.size())
+    text.replace(at, old.size(), now);
+  return text;
+}
+
+// The same in float64, whose 0.9 is not that of float32.
+TEST(FusedOptimizers, NumbersOfFloat64KeepTheirDigits) {
+  std::string held = adamw_model({});
+  for (const auto& [old, now] : {std::pair{"0.9}", "0.875}"},
+                                 {"0.99}", "0.96875}"},
+                                 {"0.1}", "0.125}"},
+                                 {"0.01}", "0.03125}"},
+                                 {"1e-6}", "0.0625}"}})
+    held = replaced(held, old, now);
+  for (const auto& [text, is_step] : {std::pair{adamw_model({}), false}, {held, true}}) {
+    const Model model = Model::from_text(replaced(text, "float", "double"));
+    std::vector<NamedValue> inputs;
+    for (const auto& [name, number] : {std::pair{"x", 0.3},
+                                       {"g", -1.7},
+                                       {"v", 0.8},
+                                       {"h", 0.6},
+                                       {"rate", 0.1},
+                                       {"share", 0.19},
+                                       {"spread", 0.14}}) {
+      const bool single = std::string_view(name).size() > 1;
+      Tensor value(ElementType::float64, single ? Shape{} : Shape{37});
+      std::ranges::fill(value.mutable_elements<double>(), number);
+      inputs.push_back({name, value});
+    }
+    const Session planned(model), plain(model, {.reference = true});
+    const auto found = planned.run(inputs), wanted = plain.run(inputs);
+    for (size_t k = 0; k < 3; ++k) {
+      const double a = found[k].tensor().elements<double>()[36],
+                   b = wanted[k].tensor().elements<double>()[36];
+      EXPECT_NEAR(a, b, 1e-14) << k;
+    }
+    EXPECT_EQ(std::ranges::count(planned.steps(), "adamw", &StepDescription::kernel),
+              is_step ? 1 : 0);
+  }
 }
 
 }  // namespace

@@ -53,12 +53,18 @@ class AdamWStep {
     const ir::Node* node = index_.producer(value);
     return is_op(node, op) && index_.uses(value) == 1 ? node : nullptr;
   }
+  // A constant number, where a float32 holds it: one of float64 may have more digits.
+  std::optional<float> number(const std::string& value) const {
+    const auto found = index_.scalar(value);
+    const auto held = found ? std::optional(static_cast<float>(*found)) : std::nullopt;
+    return held && *held == *found ? held : std::nullopt;
+  }
   std::optional<Scaled> scaled(const std::string& value) const {
     const ir::Node* mul = maker(value, "Mul");
     if (mul == nullptr) return std::nullopt;
     for (const size_t side : {size_t{0}, size_t{1}}) {
-      if (const auto factor = index_.scalar(mul->inputs[side]))
-        return Scaled{static_cast<float>(*factor), mul->inputs[1 - side]};
+      if (const auto factor = number(mul->inputs[side]))
+        return Scaled{*factor, mul->inputs[1 - side]};
     }
     return std::nullopt;
   }
@@ -83,11 +89,11 @@ class AdamWStep {
     if (below == nullptr) return false;
     new_v_ = divided(div->inputs[0], share_);
     for (const size_t side : {size_t{0}, size_t{1}}) {
-      const auto epsilon = index_.scalar(below->inputs[side]);
+      const auto epsilon = number(below->inputs[side]);
       if (!epsilon) continue;
       const ir::Node* root = maker(divided(below->inputs[1 - side], spread_), "Sqrt");
       if (root == nullptr) continue;
-      op_.epsilon = static_cast<float>(*epsilon);
+      op_.epsilon = *epsilon;
       new_h_ = root->inputs[0];
       return true;
     }

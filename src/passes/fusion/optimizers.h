@@ -5,7 +5,8 @@
 
 namespace sardonyx::passes {
 
-// What ops::internal::AdamW says, with constants for all but the rate and the two divisors.
+// What ops::internal::AdamW says, with constants that float32 holds for all but the rate and the
+// two divisors.
 void fuse_optimizers(GraphIndex& index);
 
 }  // namespace sardonyx::passes
