@@ -378,6 +378,20 @@ TEST(Layout, NormalisationsHoldTheirParametersAgainstTheChannels) {
   }
 }
 
+// An image that comes with channels last, transposed, is there before any node has been placed.
+TEST(Layout, ImagesMayComeWithChannelsLast) {
+  for (const std::string_view op :
+       {"Relu(t)", "Swish(t)", "Neg(t)", "DepthToSpace<blocksize = 2>(t)",
+        "DepthToSpace<blocksize = 2, mode = \"CRD\">(t)"}) {
+    const Model model =
+        Model::from_text(fmt::format("<ir_version: 11, opset_import: [\"\" : 24]>\n"
+                                     "g (float[N, 3, 5, 8] x) => (float[a, b, c, d] y) {{\n"
+                                     "  t = Transpose<perm = [0, 3, 1, 2]>(x)\n  y = {}\n}}\n",
+                                     op));
+    test::ThreeWays(model).check(test::picture({2, 3, 5, 8}), 1e-6);
+  }
+}
+
 // One tensor of weights, two ways that pack it differently.
 TEST(Layout, WeightsOfTwoDilations) {
   for (const auto& [outputs, channels, kernel] :

@@ -145,6 +145,7 @@ bool LayoutWalk::batch_normalization(ir::Node& node) {
 bool LayoutWalk::joins_scale_shift(ir::Node& node) {
   const bool silu = node.op_type == "Swish" && node.find("alpha") == nullptr;
   if (node.op_type != "Relu" && !silu) return false;
+  if (graph_.nodes.empty()) return false;
   ir::Node& before = graph_.nodes.back();
   const std::string& x = node.inputs[0];
   if (uses(x) != 1 || before.outputs.empty() || before.outputs[0] != last_.at(x)) return false;

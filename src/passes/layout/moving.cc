@@ -103,7 +103,7 @@ bool LayoutWalk::depth_to_space(ir::Node& node) {
 
 bool LayoutWalk::puts_blocks_first(const ir::Node& node, int64_t block) {
   const std::string& x = node.inputs[0];
-  if (!is_nhwc(x) || uses(x) != 1) return false;
+  if (!is_nhwc(x) || uses(x) != 1 || graph_.nodes.empty()) return false;
   ir::Node& conv = graph_.nodes.back();
   if (!ops::internal::is<Conv>(conv) || conv.outputs[Conv::y] != last_.at(x) ||
       ops::internal::from_node<Conv>(conv).group != 1)
