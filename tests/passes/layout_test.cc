@@ -392,6 +392,17 @@ TEST(Layout, ImagesMayComeWithChannelsLast) {
   }
 }
 
+// What a Transpose takes for channels are lines of the image that the convolution makes.
+TEST(Layout, BlocksOfLinesLeaveTheConvolutionAlone) {
+  const Model model = Model::from_text(
+      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                  "g (float[N, 3, 6, 8] x) => (float[a, b, c, d] y) {{\n{}{}"
+                  "  p = Conv(x, w, bias)\n  q = Relu(p)\n  t = Transpose<perm = [0, 3, 1, 2]>(q)\n"
+                  "  y = DepthToSpace<blocksize = 2, mode = \"CRD\">(t)\n}}\n",
+                  constant("w", "4, 3, 1, 1", 12), constant("bias", "4", 4)));
+  test::ThreeWays(model).check(test::picture({2, 3, 6, 8}), 1e-5);
+}
+
 // One tensor of weights, two ways that pack it differently.
 TEST(Layout, WeightsOfTwoDilations) {
   for (const auto& [outputs, channels, kernel] :

@@ -105,9 +105,10 @@ bool LayoutWalk::puts_blocks_first(const ir::Node& node, int64_t block) {
   const std::string& x = node.inputs[0];
   if (!is_nhwc(x) || uses(x) != 1 || graph_.nodes.empty()) return false;
   ir::Node& conv = graph_.nodes.back();
-  if (!ops::internal::is<Conv>(conv) || conv.outputs[Conv::y] != last_.at(x) ||
-      ops::internal::from_node<Conv>(conv).group != 1)
-    return false;
+  if (!ops::internal::is<Conv>(conv) || conv.outputs[Conv::y] != last_.at(x)) return false;
+  // Of one with channels first, which a Transpose takes for channels last, they are no channels.
+  const auto op = ops::internal::from_node<Conv>(conv);
+  if (op.group != 1 || !op.nhwc) return false;
   const bool has_bias = ir::has_input(conv, Conv::bias);
   const Tensor* weights = constant(ir::input(conv, Conv::w));
   const Tensor* bias = has_bias ? constant(conv.inputs[Conv::bias]) : nullptr;
