@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "image_models.h"
 #include "sardonyx/session.h"
 
 namespace sardonyx {
@@ -195,6 +196,24 @@ TEST(DealtStreams, TurnOnlyAtTheirEnds) {
   // Where no such convolution is, or too few of them.
   EXPECT_EQ(turns({.groups = 3, .units = 3}), 0);
   EXPECT_EQ(turns({.groups = 4, .units = 1}), 0);
+}
+
+// An image that a Transpose has given channels last may be read by branches.
+TEST(DealtStreams, BranchesReadChannelsInTheirOrder) {
+  test::ThreeWays(
+      Model::from_text(fmt::format(
+          "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+          "g (float[1, 24, 9, 7] x) => (float[a, b, c, d] y) {{\n{}"
+          "  none = Constant<value = float {{0}}>()\n  most = ReduceMax<keepdims = 0>(x)\n"
+          "  positive = Greater(most, none)\n  p = Conv<group = 4>(x, w)\n"
+          "  q = Transpose<perm = [0, 2, 3, 1]>(p)\n  r = Relu(q)\n"
+          "  s = Transpose<perm = [0, 3, 1, 2]>(r)\n  s0 = Conv<group = 4>(s, w)\n"
+          "  s1 = Conv<group = 4>(s, w)\n  s2 = Conv<group = 4>(s, w)\n  sum = Sum(s0, s1, s2)\n"
+          "  t = Transpose<perm = [0, 2, 3, 1]>(sum)\n  u = If(positive) <then_branch = a () => "
+          "(v) {{ v = Neg(r) }}, else_branch = b () => (v) {{ v = Identity(r) }}>\n"
+          "  y = Add(t, u)\n}}\n",
+          test::constant("w", "24, 6, 1, 1", 144))))
+      .check(test::picture({1, 24, 9, 7}), 2e-5);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "ops/upgrade_context.h"
 #include "passes/convolution/nhwc_conv.h"
 #include "passes/graph_index.h"
+#include "passes/value_names.h"
 
 namespace sardonyx::passes {
 namespace {
@@ -189,9 +190,7 @@ class DealtStreams {
     for (const auto& [node, value] : stream.read_by_others) {
       const std::string plain = fresh(value);
       shuffle(before_[node], value, plain, gather);
-      for (std::string& input : index_.node(node).inputs) {
-        if (input == value) input = plain;
-      }
+      rename_uses(index_.node(node), {{value, plain}});  // in the graphs inside it, too
     }
   }
 
