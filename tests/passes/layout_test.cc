@@ -403,6 +403,39 @@ TEST(Layout, BlocksOfLinesLeaveTheConvolutionAlone) {
   test::ThreeWays(model).check(test::picture({2, 3, 6, 8}), 1e-5);
 }
 
+// Of [8, 1, 1], an image of planes takes one number for each channel, one of lines one for each
+// image.
+TEST(Layout, OneConstantForImagesOfTwoRanks) {
+  for (const bool lines_first : {false, true}) {
+    const std::string planes = "  p = Conv(x, w)\n  q = Mul(p, c)\n  r = Conv(q, v)\n",
+                      lines =
+                          "  l = Reshape(x, short)\n  m = Conv(l, wl)\n  n = Mul(m, c)\n"
+                          "  o = Conv(n, vl)\n";
+    const Model model = Model::from_text(fmt::format(
+        "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+        "g (float[8, 3, 4, 5] x) => (float[a, b, c, d] y) {{\n"
+        "  short = Constant<value_ints = [8, 3, 20]>()\n"
+        "  long = Constant<value_ints = [8, 8, 4, 5]>()\n{}{}{}{}{}{}{}"
+        "  s = Reshape(o, long)\n  y = Add(r, s)\n}}\n",
+        constant("c", "8, 1, 1", 8), constant("w", "8, 3, 1, 1", 24),
+        constant("v", "8, 8, 1, 1", 64), constant("wl", "8, 3, 1", 24),
+        constant("vl", "8, 8, 1", 64), lines_first ? lines : planes, lines_first ? planes : lines));
+    test::ThreeWays(model).check(test::picture({8, 3, 4, 5}), 1e-5);
+  }
+}
+
+// Beside an image it is a vector, beside one of a single pixel what a fusion takes whole.
+TEST(Layout, OneConstantForImagesAndPixels) {
+  const Model model = Model::from_text(
+      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                  "g (float[1, 3, 5, 5] x) => (float[a, b, c, d] y) {{\n{}{}{}"
+                  "  p = Conv(x, w)\n  q = Mul(p, c)\n  r = Tanh(q)\n  s = GlobalAveragePool(r)\n"
+                  "  t = Mul(s, c)\n  u = Tanh(t)\n  z = Sub(u, c)\n  y = Conv(z, v)\n}}\n",
+                  constant("c", "1, 8, 1, 1", 8), constant("w", "8, 3, 1, 1", 24),
+                  constant("v", "8, 8, 1, 1", 64)));
+  test::ThreeWays(model).check(test::picture({1, 3, 5, 5}), 1e-5);
+}
+
 // One tensor of weights, two ways that pack it differently.
 TEST(Layout, WeightsOfTwoDilations) {
   for (const auto& [outputs, channels, kernel] :

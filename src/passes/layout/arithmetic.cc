@@ -83,18 +83,18 @@ std::string LayoutWalk::broadcast_operand(const std::string& value, int64_t rank
   const Tensor* tensor = constant(value);
   if (rank_of(value) == 0 || (tensor && tensor->size() == 1)) return value;
   if (tensor == nullptr || tensor->size() > largest_transposed_constant) return as_nhwc(value);
-  if (const auto found = last_.find(value); found != last_.end()) return found->second;
+  std::string& operand = operands_[{value, rank}];
+  if (!operand.empty()) return operand;
   // A constant of one value for each channel is a vector then; of any other shape it is transposed.
   Shape shape(static_cast<size_t>(rank - tensor->rank()), 1);
   shape.insert(shape.end(), tensor->shape().begin(), tensor->shape().end());
   const Tensor held = ir::aligned(*tensor);
-  if (shape[1] == tensor->size()) {
-    return last_[value] = add_constant(held.reshaped({tensor->size()}), value);
-  }
+  if (shape[1] == tensor->size())
+    return operand = add_constant(held.reshaped({tensor->size()}), value);
   const std::string full = add_constant(held.reshaped(shape), value);
-  std::string twin = names_.make(value, "last");
-  transpose(full, twin, to_nhwc(rank));
-  return last_[value] = twin;
+  operand = names_.make(value, "last");
+  transpose(full, operand, to_nhwc(rank));
+  return operand;
 }
 
 bool LayoutWalk::transposes_for_pixels(const ir::Node& node) const {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/conv/conv.h"
@@ -123,6 +125,8 @@ class LayoutWalk : TwoLayouts {
 
   std::set<std::string> wanted_nhwc_;  // what something after it takes with channels last
   std::set<std::string> enlarged_;     // by constant scales of their planes
+  // Constants as operands of broadcasts against images of a rank.
+  std::map<std::pair<std::string, int64_t>, std::string> operands_;
 };
 
 }  // namespace sardonyx::passes
