@@ -77,6 +77,10 @@ class GraphIndex {
   // them. A node of `with` that somebody else reads stays. The node's origin and sources are set to
   // name them all.
   void replace(size_t i, ir::Node node, std::span<const size_t> with = {});
+  // A name that no value has, made of one.
+  std::string fresh_name(std::string_view value, std::string_view mark) {
+    return names_.make(value, mark);
+  }
   // A new initializer; returns its name.
   std::string add_initializer(const Tensor& tensor, std::string_view hint);
   void compact();

@@ -475,6 +475,33 @@ TEST(AttentionOfGroups, ReadsKeysAsTheyAre) {
   }
 }
 
+// A mask's opposite, and keys that are cast where they lie, get names that no value of the model
+// has.
+TEST(AttentionOfNames, LeavesOtherValuesAlone) {
+  const Model model = Model::from_text(fmt::format(
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[2, 3, 5, 4] q, double[2, 3, 7, 4] k, float[2, 3, 7, 4] v, bool[2, 1, 5, 7] mask) "
+      "=> (float[2, 3, 5, 4] y, float[2, 3, 5, 4] z) {{\n{}  m__allowed = Neg(q)\n"
+      "  u__keys = Exp(q)\n  t = Transpose<perm = [0, 1, 3, 2]>(k)\n  u = Cast<to = 1>(t)\n"
+      "  s = MatMul(q, u)\n  m = Where(mask, least, s)\n{}  z = Add(m__allowed, u__keys)\n}}\n",
+      constants, rest));
+  Tensor keys(ElementType::float64, {2, 3, 7, 4});
+  std::ranges::copy(random_tensor(keys.shape(), 2).elements<float>(),
+                    keys.mutable_elements<double>().begin());
+  const std::vector<NamedValue> inputs{{"q", random_tensor({2, 3, 5, 4}, 1)},
+                                       {"k", keys},
+                                       {"v", random_tensor({2, 3, 7, 4}, 3)},
+                                       {"mask", mask(true, 7)}};
+  const Session fused(model, {.threads = 1}), apart(model, {.threads = 1, .fuse = false});
+  const auto steps = fused.steps();
+  EXPECT_EQ(std::ranges::count(steps, "attention.tiles", &StepDescription::kernel), 1);
+  const auto made = fused.run(inputs), expected = apart.run(inputs);
+  for (size_t k = 0; k < 2; ++k) {
+    const auto a = made[k].tensor().elements<float>(), b = expected[k].tensor().elements<float>();
+    for (size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i << " of " << k;
+  }
+}
+
 // Elements for "float[N, 5] q, bool[5] mask".
 std::vector<NamedValue> made_inputs(std::string_view text, std::span<const Shape> shapes) {
   std::vector<NamedValue> made;

@@ -279,7 +279,7 @@ class Match {
     opposite.op_type = "Not";
     opposite.name = index_.node(*left_out_).name;
     opposite.inputs = {masks_[0].value};
-    opposite.outputs = {index_.node(*left_out_).outputs[0] + "__allowed"};
+    opposite.outputs = {index_.fresh_name(index_.node(*left_out_).outputs[0], "allowed")};
     masks_[0].value = opposite.outputs[0];
     index_.change(*left_out_, std::move(opposite));
   }
@@ -295,7 +295,7 @@ class Match {
   void widen() {
     ir::Node cast = index_.node(*widened_);
     cast.inputs = {operands_[1]};
-    cast.outputs = {cast.outputs[0] + "__keys"};
+    cast.outputs = {index_.fresh_name(cast.outputs[0], "keys")};
     operands_[1] = cast.outputs[0];
     index_.change(*widened_, std::move(cast));
   }
