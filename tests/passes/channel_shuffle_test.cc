@@ -99,6 +99,29 @@ TEST(Shuffles, NeedNoPassOfTheirOwn) {
   EXPECT_EQ(inner_transposes({.groups = 3, .used_twice = true}), 2);
 }
 
+// The convolution writes what the first of two shuffles makes, and the second one stays.
+TEST(Shuffles, OneMayFollowAnother) {
+  const std::string shuffle =
+      "  {1}0 = Reshape({0}, interleaved)\n  {1}1 = Transpose<perm = [0, 2, 1, 3, 4]>({1}0)\n"
+      "  {1} = Reshape({1}1, joined)\n";
+  const Model m = Model::from_text(
+      fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                  "g (float[1, 24, 9, 7] x) => (float[a, b, c, d] y) {{\n{}"
+                  "  interleaved = Constant<value = int64[5] {{1, 4, 6, 9, 7}}>()\n"
+                  "  joined = Constant<value = int64[4] {{1, 24, 9, 7}}>()\n"
+                  "  p = Conv<group = 4>(x, w)\n{}{}  y = Neg(r)\n}}\n",
+                  constant("w", "24, 6, 1, 1", 144), fmt::format(fmt::runtime(shuffle), "p", "q"),
+                  fmt::format(fmt::runtime(shuffle), "q", "r")));
+  Tensor x(ElementType::float32, {1, 24, 9, 7});
+  float phase = 0;
+  for (float& v : x.mutable_elements<float>()) v = std::sin(phase += 0.37f);
+  const std::vector<NamedValue> inputs = {{"x", x}};
+  const Tensor found = Session(m).run(inputs)[0].tensor(),
+               expected = Session(m, {.reference = true}).run(inputs)[0].tensor();
+  for (size_t i = 0; i < expected.elements<float>().size(); ++i)
+    ASSERT_NEAR(found.elements<float>()[i], expected.elements<float>()[i], 1e-5) << "at " << i;
+}
+
 // A unit with strides, whose first image is larger than a cache holds.
 std::string large_unit() {
   std::string text = constant("w", "112, 6, 1, 1", 112 * 6) + constant("bias", "112", 112) +

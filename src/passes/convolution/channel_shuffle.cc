@@ -41,7 +41,7 @@ class Shuffles {
     if (!conv) return;
     ir::Node shuffling = index_.node(maker);
     const bool plain = shuffling.outputs.size() == 1 && !adds_or_multiplies(shuffling) &&
-                       conv->op.input_shuffle == 1;
+                       conv->op.input_shuffle == 1 && !conv->op.shuffles_output;
     if (!plain || !conv->keeps_pixels() || conv->shape.group != shuffle->groups ||
         conv->shape.out_channels != shuffle->channels() ||
         !kernels::can_shuffle_output(conv->shape))
