@@ -99,20 +99,24 @@ TEST(Shuffles, NeedNoPassOfTheirOwn) {
   EXPECT_EQ(inner_transposes({.groups = 3, .used_twice = true}), 2);
 }
 
-// The convolution writes what the first of two shuffles makes, and the second one stays.
-TEST(Shuffles, OneMayFollowAnother) {
-  const std::string shuffle =
+// `to`, the 24 channels of `from` shuffled in 4 groups.
+std::string shuffled(const std::string& from, const std::string& to) {
+  return fmt::format(
       "  {1}0 = Reshape({0}, interleaved)\n  {1}1 = Transpose<perm = [0, 2, 1, 3, 4]>({1}0)\n"
-      "  {1} = Reshape({1}1, joined)\n";
+      "  {1} = Reshape({1}1, joined)\n",
+      from, to);
+}
+
+// Of nodes that make y from x, 6 channels, with the weights all, grouped and each.
+void expect_plain_answers(const std::string& nodes) {
   const Model m = Model::from_text(
       fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
-                  "g (float[1, 24, 9, 7] x) => (float[a, b, c, d] y) {{\n{}"
+                  "g (float[1, 6, 9, 7] x) => (float[a, b, c, d] y) {{\n{}{}{}"
                   "  interleaved = Constant<value = int64[5] {{1, 4, 6, 9, 7}}>()\n"
-                  "  joined = Constant<value = int64[4] {{1, 24, 9, 7}}>()\n"
-                  "  p = Conv<group = 4>(x, w)\n{}{}  y = Neg(r)\n}}\n",
-                  constant("w", "24, 6, 1, 1", 144), fmt::format(fmt::runtime(shuffle), "p", "q"),
-                  fmt::format(fmt::runtime(shuffle), "q", "r")));
-  Tensor x(ElementType::float32, {1, 24, 9, 7});
+                  "  joined = Constant<value = int64[4] {{1, 24, 9, 7}}>()\n{}}}\n",
+                  constant("all", "24, 6, 1, 1", 144), constant("grouped", "24, 6, 1, 1", 144),
+                  constant("each", "24, 1, 1, 1", 24), nodes));
+  Tensor x(ElementType::float32, {1, 6, 9, 7});
   float phase = 0;
   for (float& v : x.mutable_elements<float>()) v = std::sin(phase += 0.37f);
   const std::vector<NamedValue> inputs = {{"x", x}};
@@ -120,6 +124,18 @@ TEST(Shuffles, OneMayFollowAnother) {
                expected = Session(m, {.reference = true}).run(inputs)[0].tensor();
   for (size_t i = 0; i < expected.elements<float>().size(); ++i)
     ASSERT_NEAR(found.elements<float>()[i], expected.elements<float>()[i], 1e-5) << "at " << i;
+}
+
+// The convolution writes what the first of two shuffles makes, and the second one stays.
+TEST(Shuffles, OneMayFollowAnother) {
+  expect_plain_answers("  o = Conv(x, all)\n  p = Conv<group = 4>(o, grouped)\n" +
+                       shuffled("p", "q") + shuffled("q", "r") + "  y = Neg(r)\n");
+}
+
+TEST(Shuffles, ChannelsInOrderHaveMeans) {
+  expect_plain_answers("  p = Conv(x, all)\n" + shuffled("p", "q") +
+                       "  r = Conv<group = 24>(q, each)\n  s = GlobalAveragePool(r)\n"
+                       "  y = Mul(r, s)\n");
 }
 
 // A unit with strides, whose first image is larger than a cache holds.

@@ -60,10 +60,12 @@ class Shuffles {
     return ir::has_input(node, Conv::residual) || ir::has_input(node, Conv::input_factors);
   }
 
-  // The convolution at `i` reads shuffled channels, maybe through depthwise ones.
+  // The convolution at `i` reads shuffled channels, maybe through depthwise ones. Those read none
+  // by themselves: their kernel, which gives means, too, takes channels in order.
   void absorb(size_t i) {
     const auto conv = nhwc_conv(index_, i);
-    if (!conv || conv->shape.group == 1 || !conv->keeps_pixels() || conv->op.shuffles_output)
+    if (!conv || conv->shape.group == 1 || conv->depthwise() || !conv->keeps_pixels() ||
+        conv->op.shuffles_output)
       return;
     std::vector<size_t> between;
     size_t user = i;
