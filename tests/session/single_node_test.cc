@@ -190,6 +190,27 @@ TEST(SingleNode, MoreStringsThanMemoryHoldsAreRefused) {
       "");
 }
 
+// --- Digits
+
+TEST(SingleNode, TextOfAPowerOfTwoInHalfPrecisionReadsBackAsIt) {
+  // Below a power of two numbers lie half as far apart as above it.
+  for (const char* type : {"10", "16"}) {
+    SCOPED_TRACE(type);
+    const std::string to = std::string("Cast<to = ") + type + ">";
+    const std::string graph = "g (float[n] x) => (string[n] s, float[n] y) { h = " + to +
+                              "(x) s = Cast<to = 8>(h) b = " + to + "(s) y = Cast<to = 1>(b) }";
+    std::vector<float> powers;
+    for (int i = -14; i < 16; ++i) powers.push_back(std::ldexp(1.0f, i));
+    if (std::string(type) == "16") powers.push_back(std::ldexp(1.0f, 30));
+    const Shape shape{static_cast<int64_t>(powers.size())};
+    for (const bool plain : {false, true}) {
+      const auto outputs =
+          Session(model_of(21, graph), {.reference = plain}).run({{"x", floats(powers, shape)}});
+      EXPECT_EQ(floats_of(outputs[1]), powers);
+    }
+  }
+}
+
 // --- Sizes that only the run knows
 
 TEST(SingleNode, ListsOfFeaturesFitTheWidthThatTheRunBrings) {

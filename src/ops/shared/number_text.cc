@@ -115,9 +115,10 @@ std::string text_of(double value) { return shortest(value); }
 
 std::string text_of_narrow(float value, int significant_bits) {
   if (!std::isfinite(value)) return special(value);
-  // The fewest digits that stay within half a unit of the narrow format.
+  // The fewest digits that stay within half a unit of the narrow format, and towards 0 from a power
+  // of two, where the units are halves, within a quarter.
   int exponent = 0;
-  std::frexp(value, &exponent);
+  const bool is_power = std::fabs(std::frexp(value, &exponent)) == 0.5f;
   const double unit = value == 0 ? 1 : std::ldexp(1.0, exponent - significant_bits);
   char buffer[64];
   for (int digits = 0; digits < 9; ++digits) {
@@ -126,7 +127,9 @@ std::string text_of_narrow(float value, int significant_bits) {
             .ptr;
     double back = 0;
     std::from_chars(buffer, end, back);
-    if (std::fabs(back - static_cast<double>(value)) >= unit / 2 && value != 0) continue;
+    const double given = std::fabs(static_cast<double>(value)), found = std::fabs(back);
+    const double most = is_power && found < given ? unit / 4 : unit / 2;
+    if (std::fabs(found - given) >= most && value != 0) continue;
     std::string text(buffer, end);
     // Trailing zeros of the mantissa say nothing.
     size_t mark = text.find('e');
