@@ -211,6 +211,15 @@ TEST(SingleNode, TextOfAPowerOfTwoInHalfPrecisionReadsBackAsIt) {
   }
 }
 
+TEST(SingleNode, TextOfANumberOutOfRangeIsZeroOrInfinite) {
+  const std::string zeros(400, '0');
+  const std::vector<std::string> texts = {"0." + zeros + "1e5", "0" + zeros + "1" + zeros,
+                                          "1" + zeros + "e-300", "-1e-400", "0.01e60"};
+  const Value y = run(21, "g (string[n] x) => (float[n] y) { y = Cast<to = 1>(x) }",
+                      {{"x", Tensor::of<std::string>(texts, {5})}});
+  EXPECT_EQ(floats_of(y), (std::vector<float>{0, INFINITY, INFINITY, 0, INFINITY}));
+}
+
 // --- Sizes that only the run knows
 
 TEST(SingleNode, ListsOfFeaturesFitTheWidthThatTheRunBrings) {

@@ -66,6 +66,23 @@ bool is_word(std::string_view text, std::string_view word) {
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
 }
 
+// Whether a number without a sign, which is not 0, lies below 1: its exponent and the place of its
+// first digit tell.
+bool is_below_one(std::string_view text) {
+  const size_t mark = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view digits = text.substr(0, mark);
+  const auto first = static_cast<int64_t>(digits.find_first_of("123456789")),
+             point = static_cast<int64_t>(std::min(digits.find('.'), digits.size()));
+  const int64_t place = first < point ? point - first - 1 : point - first;
+  if (mark == text.size()) return place < 0;
+  std::string_view power = text.substr(mark + 1);
+  if (power.starts_with('+')) power.remove_prefix(1);
+  int32_t exponent = 0;
+  const auto error = std::from_chars(power.data(), power.data() + power.size(), exponent).ec;
+  if (error == std::errc::result_out_of_range) return power.starts_with('-');
+  return place + exponent < 0;
+}
+
 template <class T>
 std::optional<T> parse_floating(std::string_view text) {
   text = trimmed(text);
@@ -82,11 +99,7 @@ std::optional<T> parse_floating(std::string_view text) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (end != text.data() + text.size()) return std::nullopt;
     if (error == std::errc::result_out_of_range) {
-      // Too large or too small: the exponent tells which.
-      const size_t mark = text.find_first_of("eE");
-      const bool tiny = mark != std::string_view::npos ? text.substr(mark + 1).starts_with('-')
-                                                       : text.front() == '0' || text.front() == '.';
-      value = tiny ? 0 : std::numeric_limits<T>::infinity();
+      value = is_below_one(text) ? 0 : std::numeric_limits<T>::infinity();
     }
   }
   return negative ? -value : value;
