@@ -220,6 +220,22 @@ TEST(SingleNode, TextOfANumberOutOfRangeIsZeroOrInfinite) {
   EXPECT_EQ(floats_of(y), (std::vector<float>{0, INFINITY, INFINITY, 0, INFINITY}));
 }
 
+TEST(SingleNode, ScalerTakesTheOffsetAwayBeforeItRounds) {
+  const std::string graph =
+      " x) => (y) { y = ai.onnx.ml.Scaler<offset = [1.7e9], scale = [0.5]>(x) }";
+  EXPECT_EQ(floats_of(run(21, "g (double[1,2]" + graph,
+                          {{"x", Tensor::of<double>({1.7e9 + 0.25, 1.7e9 + 3}, {1, 2})}})),
+            (std::vector<float>{0.125f, 1.5f}));
+  std::vector<int64_t> counting;
+  std::vector<float> halves;
+  for (int i = 0; i < 150; ++i) {
+    counting.push_back(1700000000 + i);
+    halves.push_back(static_cast<float>(i) / 2);
+  }
+  EXPECT_EQ(floats_of(run(21, "g (int64[n,1]" + graph, {{"x", integers(counting, {150, 1})}})),
+            halves);
+}
+
 // --- Sizes that only the run knows
 
 TEST(SingleNode, ListsOfFeaturesFitTheWidthThatTheRunBrings) {

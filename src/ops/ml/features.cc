@@ -92,6 +92,11 @@ void infer_scaler(InferContext& ctx) {
   infer_float(ctx);
 }
 
+template <class T>
+void scale_part(const T* x, const T* offsets, const T* scales, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>((x[i] - offsets[i]) * scales[i]);
+}
+
 std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
   auto offset = ctx.attr_floats("offset").value_or(std::vector<float>()),
        scale = ctx.attr_floats("scale").value_or(std::vector<float>());
@@ -99,18 +104,25 @@ std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
   if (scale.empty()) scale = {1};
   return make_step("ml.scaler", [offset, scale](RunContext& run) {
     const int64_t features = std::max<int64_t>(feature_count(run), 1);
-    const auto offsets = repeated<float>(offset, features),
-               scales = repeated<float>(scale, features);
+    if (run.in_type(0) == ElementType::float32) {
+      const auto offsets = repeated<float>(offset, features),
+                 scales = repeated<float>(scale, features);
+      return for_parts(run, [&](int64_t first, int64_t n) {
+        const float* x = run.in<float>(0) + first;
+        scale_part(x, offsets.data(), scales.data(), n, run.out<float>(0) + first);
+      });
+    }
+    // What is near an offset would lose its digits if it became a float before that is taken away.
+    const auto offsets = repeated<double>(offset, features),
+               scales = repeated<double>(scale, features);
     for_parts(run, [&](int64_t first, int64_t n) {
-      float* y = run.out<float>(0) + first;
-      const float* x = y;
-      if (run.in_type(0) == ElementType::float32)
-        x = run.in<float>(0) + first;
-      else
-        read_numbers(run.in_type(0), run.data(0), first, n, y);
-      for (int64_t i = 0; i < n; ++i) {
-        const auto k = static_cast<size_t>(i);
-        y[i] = (x[i] - offsets[k]) * scales[k];
+      constexpr int64_t most = 64;
+      double x[most];
+      for (int64_t at = 0; at < n; at += most) {
+        const int64_t some = std::min(most, n - at);
+        float* y = run.out<float>(0) + first + at;
+        read_numbers(run.in_type(0), run.data(0), first + at, some, x);
+        scale_part(x, offsets.data() + at, scales.data() + at, some, y);
       }
     });
   });
