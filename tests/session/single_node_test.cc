@@ -236,6 +236,17 @@ TEST(SingleNode, ScalerTakesTheOffsetAwayBeforeItRounds) {
             halves);
 }
 
+TEST(SingleNode, CastMapKeepsTheDigitsOfWholeNumbers) {
+  Map map;
+  map.keys = integers({0}, {1});
+  map.values.emplace_back(Tensor::scalar<std::string>("9007199254740993"));
+  const Value y = run(21,
+                      "g (map(int64, string) x) => (int64[1,n] y)"
+                      " { y = ai.onnx.ml.CastMap<cast_to = \"TO_INT64\">(x) }",
+                      {{"x", std::move(map)}});
+  EXPECT_EQ(y.tensor().elements<int64_t>()[0], 9007199254740993);
+}
+
 // --- Sizes that only the run knows
 
 TEST(SingleNode, ListsOfFeaturesFitTheWidthThatTheRunBrings) {

@@ -155,11 +155,16 @@ T cast_value(const Tensor& value) {
     if constexpr (std::is_same_v<T, std::string>) {
       return text;
     } else {
-      const auto number = parse_double(text);
+      const auto number = [&] {
+        if constexpr (std::is_same_v<T, int64_t>)
+          return parse_int64(text);
+        else
+          return parse_float(text);
+      }();
       if (!number)
         throw Error(ErrorCode::run_failed,
                     fmt::format("CastMap: '{}' is not a number", text.substr(0, 60)));
-      return static_cast<T>(*number);
+      return *number;
     }
   }
   const float number = value.elements<float>()[0];
