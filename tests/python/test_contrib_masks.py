@@ -56,3 +56,20 @@ def test_a_mask_of_ends_and_cumulated_lengths_says_where_keys_end(engine, node, 
     ends = np.array([LENGTH + past, 3], np.int32)
     more = np.array([0, LENGTH, 2 * LENGTH, 0, ends[0], ends.sum()], np.int32)
     agree(engine, node(np.concatenate([ends, more]), past, free))
+
+
+@pytest.mark.parametrize("op", ["Attention", "MultiHeadAttention"])
+def test_the_lowest_float_as_filter_stays_a_number_in_half_precision(engine, op):
+    """Where all keys are masked, the softmax is that of the scores without the mask."""
+    half = lambda *shape, scale=1.0: numbers(*shape, scale=scale, dtype=np.float16)
+    if op == "Attention":
+        inputs = [half(BATCH, LENGTH, 12), half(12, 3 * HIDDEN, scale=0.3), half(3 * HIDDEN)]
+    else:
+        inputs = [half(BATCH, LENGTH, HIDDEN) for _ in range(3)] + [None]
+    like = [np.zeros((BATCH, LENGTH, HIDDEN), np.float16)]
+    found = []
+    for value in (0, 1):
+        case = Case(op, [*inputs, np.full((BATCH, LENGTH), value, np.int32)], num_heads=HEADS,
+                    mask_filter_value=float(np.finfo(F32).min))
+        found.append(engine.run(case.typed(like), case.feeds)[0])
+    np.testing.assert_allclose(found[0].astype(F32), found[1].astype(F32), atol=0.05)

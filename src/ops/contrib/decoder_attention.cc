@@ -126,8 +126,7 @@ void decoder_attention(UpgradeContext& ctx) {
   if (said(ctx, 11)) {
     if (!body.has(mask))
       ctx.fail(ErrorCode::invalid_model, "has_key_padding_mask needs key_padding_mask");
-    const float filter = ctx.old().attr_float("mask_filter_value", -10000.0f);
-    added = body.op("Where", {body.unsqueeze(body.input(mask), {1, 2}), body.number(filter, 0),
+    added = body.op("Where", {body.unsqueeze(body.input(mask), {1, 2}), mask_filter(body, 0),
                               body.number(0, 0)});
   }
   const std::string y = body.fresh_name();

@@ -1,5 +1,8 @@
 #include "ops/contrib/heads.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "ops/internal/checks.h"
@@ -17,8 +20,7 @@ std::string total_keys(Body& body, const Heads& heads, int64_t rank) {
 // 0 where `allowed` holds, else the filter value: the node's softmax over a row without any
 // allowed key then is what it would be without the mask, as ONNX Runtime has it.
 std::string filtered(Body& body, const std::string& allowed, size_t like) {
-  const float filter = body.node().attr_float("mask_filter_value", -10000.0f);
-  return body.op("Where", {allowed, body.number(0, like), body.number(filter, like)});
+  return body.op("Where", {allowed, body.number(0, like), mask_filter(body, like)});
 }
 
 std::string counting(Body& body, const std::string& count) {
@@ -137,6 +139,15 @@ int64_t head_count(const UpgradeContext& ctx) {
   const int64_t count = ctx.old().attr_int("num_heads");
   if (count < 1) ctx.fail(ErrorCode::invalid_model, "num_heads must be at least 1; got {}", count);
   return count;
+}
+
+std::string mask_filter(Body& body, size_t like) {
+  const ElementType type = body.context().element(like);
+  const float most = type == ElementType::float16    ? 65504.0f
+                     : type == ElementType::bfloat16 ? 0x1.fep127f
+                                                     : std::numeric_limits<float>::max();
+  const float filter = body.node().attr_float("mask_filter_value", -10000.0f);
+  return body.number(std::isfinite(filter) ? std::clamp(filter, -most, most) : filter, like);
 }
 
 std::string one_number(Body& body, size_t input) {

@@ -30,6 +30,10 @@ struct Heads {
 // Attribute num_heads, which must be at least 1.
 int64_t head_count(const UpgradeContext& ctx);
 
+// Attribute mask_filter_value as a scalar in the type of an input. A finite one stays finite: the
+// lowest float, which exporters write, is no number of half precision.
+std::string mask_filter(Body& body, size_t like);
+
 // An input that holds one number, as a vector of one in int64.
 std::string one_number(Body& body, size_t input);
 
