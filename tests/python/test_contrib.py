@@ -528,6 +528,19 @@ def test_group_query_attention_with_sinks_and_bias(engine, past, length):
     agree(engine, grouped.case(None, bias))
 
 
+@pytest.mark.parametrize("length, lengths", [(1, [5, 5]), (1, [5, 2]), (6, [5, 5])])
+def test_group_query_attention_gives_scores_of_a_past_in_a_buffer(engine, length, lengths):
+    """They have total_sequence_length columns, fewer than the buffer has rows."""
+    grouped = Grouped(batch=2, length=length, past=6 - length, buffer=10, lengths=lengths, rotary=True)
+    case = grouped.case(outputs=(True,) * 4, qk_output=2)
+    expected = case.expected()
+    assert expected[3].shape == (2, 4, length, 6)
+    ours = engine.run(case.typed(expected), case.feeds)
+    compare([ours[0]], [expected[0]])
+    for mine, yours, last in zip(ours[3], expected[3], lengths, strict=True):
+        compare([mine[..., :last + 1]], [yours[..., :last + 1]])
+
+
 def test_group_query_attention_takes_one_token_for_each_of_several_lengths(engine):
     grouped = Grouped(batch=3, length=1, past=6, buffer=10, lengths=[6, 3, 1], rotary=True)
     expected = grouped.case().expected()

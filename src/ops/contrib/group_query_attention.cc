@@ -318,9 +318,12 @@ void bind_all(BindContext& bind, State& s, const Settings& settings) {
   a.has_lengths = true;
   a.kind = settings.qk_output == 1 ? kernels::AttentionScores::biased
                                    : kernels::AttentionScores::probabilities;
-  if (a.wants_scores)
-    require(bind.out_shape(3)[3] == s.rows,
-            "output_qk with a past that has more rows than total_sequence_length");
+  if (a.wants_scores) {
+    // A present may have more rows than scores have columns.
+    a.kv_length = bind.out_shape(3)[3];
+    require(a.kv_length == s.rows || (a.kv_length < s.rows && !s.sliding),
+            "output_qk with a past that keeps the last positions");
+  }
   for (int i = 0; i < 2 && settings.cache.is_quantized; ++i) {
     const int64_t count = bind.in_size(k_scale + i), all = settings.kv_heads * s.size;
     require(count == 1 || count == all,
@@ -352,7 +355,7 @@ void read_lengths(const RunContext& run, const State& s, const Settings& setting
     if (total < 1 || passed[b] < 0 || (prompt && total > s.length)) refuse_length(s, b, total);
     starts[b] = s.sliding ? settings.resident(passed[b], s.past) : passed[b];
     counts[b] = total - passed[b] + starts[b];
-    if (counts[b] > s.rows || starts[b] + s.length > s.rows || starts[b] > s.past)
+    if (counts[b] > s.attention.kv_length || starts[b] + s.length > s.rows || starts[b] > s.past)
       refuse_length(s, b, total);
     for (int64_t i = 0; i < s.length; ++i) {
       const int64_t at = b * s.length + i;
