@@ -341,6 +341,27 @@ TEST(SingleNode, SamePaddingCropsPoolsWhereWindowsLeaveGaps) {
             (std::vector<float>{0, 6}));
 }
 
+// What a caller brings is not what the map's type says.
+TEST(SingleNode, ValuesOfMapsAreOneElementEach) {
+  const auto map_of = [](std::vector<int64_t> keys, std::vector<Tensor> values) {
+    Map map;
+    const auto count = static_cast<int64_t>(keys.size());
+    map.keys = integers(std::move(keys), {count});
+    for (Tensor& value : values) map.values.emplace_back(std::move(value));
+    return map;
+  };
+  const std::string floats_in = "g (map(int64, float) x) => (y) { y = ai.onnx.ml.",
+                    text_in = "g (map(int64, string) x) => (y) { y = ai.onnx.ml.";
+  for (const char* node : {"DictVectorizer<int64_vocabulary = [5, 7]>(x) }", "CastMap(x) }"}) {
+    SCOPED_TRACE(node);
+    const Tensor none = floats({}, {0}), one = floats({1}, {});
+    expect_refused(21, floats_in + node, {{"x", map_of({5, 7}, {one, none})}}, "one element");
+    expect_refused(21, floats_in + node, {{"x", map_of({5, 7}, {one})}}, "2 keys and 1 values");
+  }
+  expect_refused(21, text_in + "CastMap<cast_to = \"TO_STRING\">(x) }",
+                 {{"x", map_of({5}, {Tensor(ElementType::string, {0})})}}, "one element");
+}
+
 // Operators that a session makes trust their attributes: no file may name them.
 TEST(SingleNode, ModelsCannotNameInternalOperators) {
   const std::string program =

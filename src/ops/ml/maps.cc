@@ -60,6 +60,19 @@ std::unique_ptr<Step> prepare_zip(PrepareContext& ctx) {
   });
 }
 
+// What a caller's map has for its key `i`.
+const Tensor& value_at(const Map& map, size_t i) {
+  if (i >= map.values.size())
+    throw Error(ErrorCode::bad_input, fmt::format("the map has {} keys and {} values",
+                                                  map.keys.size(), map.values.size()));
+  const Tensor& value = map.values[i].tensor();
+  if (value.size() != 1)
+    throw Error(ErrorCode::bad_input,
+                fmt::format("value {} of the map must be one element; its shape is {}", i,
+                            to_string(value.shape())));
+  return value;
+}
+
 // --- DictVectorizer -----------------------------------------------------------------------------
 
 ElementType map_value_type(const ValueType& type) {
@@ -85,7 +98,7 @@ void vectorize(const Map& map, const std::unordered_map<Key, int64_t>& places, T
     if (found == places.end())
       throw Error(ErrorCode::run_failed,
                   fmt::format("DictVectorizer: key '{}' is not in the vocabulary", keys[i]));
-    y[found->second] = map.values.at(i).tensor().elements<T>()[0];
+    y[found->second] = value_at(map, i).elements<T>()[0];
   }
 }
 
@@ -193,7 +206,7 @@ void cast_map(RunContext& run, std::optional<int64_t> size) {
     if (size && (key < 0 || key >= *size))
       throw Error(ErrorCode::run_failed,
                   fmt::format("CastMap: key must be in [0, {}]; got {}", *size - 1, key));
-    y[size ? key : static_cast<int64_t>(i)] = cast_value<T>(map.values.at(order[i]).tensor());
+    y[size ? key : static_cast<int64_t>(i)] = cast_value<T>(value_at(map, order[i]));
   }
 }
 
