@@ -33,6 +33,54 @@ void match_kind(std::string_view input, const ir::ValueType& wanted, const Value
                             infer::conversion_advice(type, wanted.element)));
 }
 
+namespace {
+
+void match_parts(std::string_view input, const ir::ValueType& whole, const ir::ValueType& wanted,
+                 const Value& given);
+
+// One of the values that an input of type `whole` holds.
+void match_part(std::string_view input, const ir::ValueType& whole, const ir::ValueType* wanted,
+                const Value& given) {
+  if (wanted == nullptr || !wanted->is_known()) return;
+  if (ir::kind_of(given) != wanted->kind)
+    refuse(input, fmt::format("holds a {}, the model takes {}", name_of(given.kind()),
+                              whole.to_string()));
+  if (!given.is_tensor()) return match_parts(input, whole, *wanted, given);
+  const ElementType type = given.tensor().element_type();
+  if (wanted->element == ElementType::undefined || wanted->element == type) return;
+  refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), whole.to_string(),
+                            infer::conversion_advice(type, wanted->element)));
+}
+
+void match_parts(std::string_view input, const ir::ValueType& whole, const ir::ValueType& wanted,
+                 const Value& given) {
+  const auto match_all = [&](const std::vector<Value>& values) {
+    for (const Value& value : values) match_part(input, whole, wanted.nested.get(), value);
+  };
+  switch (given.kind()) {
+    case Value::Kind::sequence: return match_all(given.sequence().items);
+    case Value::Kind::optional:
+      if (given.optional().held)
+        match_part(input, whole, wanted.nested.get(), *given.optional().held);
+      return;
+    case Value::Kind::map: {
+      const ElementType keys = given.map().keys.element_type();
+      if (wanted.element != ElementType::undefined && wanted.element != keys)
+        refuse(input, fmt::format("has keys of {}, the model takes {}", name_of(keys),
+                                  whole.to_string()));
+      return match_all(given.map().values);
+    }
+    default: return;
+  }
+}
+
+}  // namespace
+
+void match_held(std::string_view input, const ir::ValueType& wanted, const Value& given) {
+  if (wanted.is_known() && ir::kind_of(given) == wanted.kind)
+    match_parts(input, wanted, wanted, given);
+}
+
 void match_shape(std::string_view input, const ir::ValueType& wanted,
                  std::span<const int64_t> shape, std::span<int64_t> sizes,
                  const BoundBy& bound_by) {
@@ -77,8 +125,10 @@ void match_inputs(std::span<const ir::ValueInfo> inputs, std::span<const Value> 
         symbol, inputs.size(), [&](size_t i) -> const std::string& { return inputs[i].name; },
         [&](size_t i) -> const ir::ValueType& { return types[i]; });
   };
-  for (size_t i = 0; i < inputs.size() && i < given.size(); ++i)
+  for (size_t i = 0; i < inputs.size() && i < given.size(); ++i) {
     match_kind(inputs[i].name, types[i], given[i]);
+    match_held(inputs[i].name, types[i], given[i]);
+  }
   for (size_t i = 0; i < inputs.size() && i < given.size(); ++i) {
     if (given[i].is_tensor() && types[i].is_tensor() && types[i].shape)
       match_shape(inputs[i].name, types[i], given[i].tensor().shape(), sizes, bound_by);

@@ -15,6 +15,10 @@ namespace sardonyx::run {
 // input takes. A value of kind none fits all.
 void match_kind(std::string_view input, const ir::ValueType& wanted, const Value& given);
 
+// Throws ShapeMismatch where a sequence, an optional or a map, of which kind the input is, holds
+// values of another kind or element type than its type says.
+void match_held(std::string_view input, const ir::ValueType& wanted, const Value& given);
+
 // Throws ShapeMismatch where the shape is not one that `wanted`, a type with a rank, allows,
 // SizesDiffer where only a size is not the one that its name has. Binds
 // the sizes that it names: sizes[id], negative where unbound. `bound_by` says what gave a symbol

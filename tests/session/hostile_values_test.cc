@@ -1,7 +1,9 @@
 // Values that a model's declarations do not promise: planned and plain say the same.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sardonyx/session.h"
@@ -58,6 +60,45 @@ TEST(HostileValues, AnEmptySequenceAsAPosition) {
               {{"s", Sequence()}, {"x", Tensor(ElementType::float32, {2})}, {"p", Sequence()}})
           .find("must be tensor(int32)"),
       std::string::npos);
+}
+
+TEST(HostileValues, WhatAContainerHoldsIsOfItsType) {
+  const Tensor floats(ElementType::float32, {2}), integers(ElementType::int64, {2});
+  const auto sequence = [](std::vector<Value> items) {
+    Sequence made;
+    made.items = std::move(items);
+    return made;
+  };
+  const std::string insert = std::string(head) +
+                             "g (seq(float[2]) s, float[2] x) => (seq(float[2]) y)"
+                             " { y = SequenceInsert(s, x) }";
+  const auto says = [&](const std::string& text, const std::vector<NamedValue>& inputs,
+                        const std::string& what) {
+    const std::string said = refusal(text, inputs);
+    EXPECT_EQ(said.substr(0, 1), std::to_string(static_cast<int>(ErrorCode::bad_input))) << said;
+    EXPECT_NE(said.find(what), std::string::npos) << said;
+  };
+  says(insert, {{"s", sequence({floats, integers})}, {"x", floats}},
+       "holds int64, the model takes seq(float[2])");
+  says(insert, {{"s", sequence({sequence({floats})})}, {"x", floats}},
+       "holds a sequence, the model takes seq(float[2])");
+  EXPECT_EQ(Session(Model::from_text(insert))
+                .run({{"s", sequence({floats})}, {"x", floats}})[0]
+                .sequence()
+                .items.size(),
+            2U);
+  Optional optional;
+  optional.held = std::make_unique<Value>(integers);
+  says(std::string(head) +
+           "g (optional(float[2]) o) => (float[2] y) { y = OptionalGetElement(o) }",
+       {{"o", std::move(optional)}}, "holds int64");
+  Map map;
+  map.keys = Tensor::of<std::string>({"a"}, {1});
+  map.values.emplace_back(Tensor::scalar<float>(1));
+  says("<ir_version: 10, opset_import: [\"\" : 21, \"ai.onnx.ml\" : 1]>\n"
+       "g (map(int64, float) m) => (float[1] y)"
+       " { y = ai.onnx.ml.DictVectorizer<int64_vocabulary = [1]>(m) }",
+       {{"m", map}}, "has keys of string");
 }
 
 TEST(HostileValues, WhatOnlyDataDecideIsNoFaultOfTheModel) {
