@@ -236,6 +236,15 @@ TEST(SingleNode, ScalerTakesTheOffsetAwayBeforeItRounds) {
             halves);
 }
 
+TEST(SingleNode, NormalizerTakesDoublesWhoseSquaresAreNone) {
+  const std::string graph =
+      "g (double[3,2] x) => (y) { y = ai.onnx.ml.Normalizer<norm = \"L2\">(x) }";
+  const std::vector<double> x{3e200, -4e200, 3e-200, 4e-200, 0.0, -0.0};
+  const auto y = floats_of(run(21, graph, {{"x", Tensor::of<double>(x, {3, 2})}}));
+  const std::vector<float> expected{0.6f, -0.8f, 0.6f, 0.8f, 0, 0};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_FLOAT_EQ(y[i], expected[i]) << i;
+}
+
 TEST(SingleNode, CastMapKeepsTheDigitsOfWholeNumbers) {
   Map map;
   map.keys = integers({0}, {1});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 
 #include "base/checked.h"
 #include "kernels/move/gather.h"
@@ -132,6 +133,17 @@ std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
 
 enum class Norm { max, l1, l2 };
 
+// The root of the sum of squares where these are too large or too small for doubles. `otherwise`:
+// where all are 0, or one is no finite number.
+double scaled_length(const double* x, int64_t n, double otherwise) {
+  double most = 0;
+  for (int64_t i = 0; i < n; ++i) most = std::fabs(x[i]) <= most ? most : std::fabs(x[i]);
+  if (most == 0 || !std::isfinite(most)) return otherwise;
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i] / most * (x[i] / most);
+  return most * std::sqrt(sum);
+}
+
 // Sums are doubles whatever the features are.
 template <class T>
 double norm_of(Norm norm, const T* x, int64_t n) {
@@ -147,7 +159,11 @@ double norm_of(Norm norm, const T* x, int64_t n) {
   }
   for (int64_t i = n / lanes * lanes; i < n; ++i) sums[i % lanes] += term(i);
   const double sum = std::accumulate(sums, sums + lanes, 0.0);
-  return norm == Norm::l2 ? std::sqrt(sum) : sum;
+  if (norm == Norm::l1) return sum;
+  if constexpr (std::is_same_v<T, double>) {
+    if (!std::isnormal(sum)) return scaled_length(x, n, std::sqrt(sum));
+  }
+  return std::sqrt(sum);
 }
 
 template <class T>
