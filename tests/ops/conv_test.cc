@@ -256,6 +256,24 @@ TEST(Col2Im, CountsOverlaps) {
             std::string::npos);
 }
 
+// Two blocks of two elements overlap in the middle one of three.
+template <class T>
+void expect_whole_sum(T a, T b, T sum) {
+  const Tensor y =
+      run_node("Col2Im", {Tensor::of<T>({a, a, b, b}, {1, 2, 2}), Tensor::of<int64_t>({3}, {1}),
+                          Tensor::of<int64_t>({2}, {1})})[0]
+          .tensor();
+  EXPECT_EQ(elements<T>(y), (std::vector<T>{a, sum, b}));
+}
+
+TEST(Col2Im, SumsOfWholeNumbersAreExactAndWrap) {
+  constexpr int64_t odd = (int64_t{1} << 60) + 1;
+  expect_whole_sum<int64_t>(odd, -2, odd - 2);
+  expect_whole_sum<uint64_t>(uint64_t{1} << 63, (uint64_t{1} << 63) + 1, 1);
+  expect_whole_sum<int32_t>(INT32_MAX, 1, INT32_MIN);
+  expect_whole_sum<int8_t>(-100, -100, 56);
+}
+
 Tensor dequantized(const Tensor& x, float scale, float zero) {
   Tensor result = converted(x, ElementType::float32);
   for (float& value : result.mutable_elements<float>()) value = (value - zero) * scale;

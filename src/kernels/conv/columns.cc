@@ -175,6 +175,11 @@ void add_columns(const ConvParams& shape, int64_t planes, const double* columns,
   add_planes(shape, planes, columns, bias, biases, y, pool);
 }
 
+void add_columns(const ConvParams& shape, int64_t planes, const uint64_t* columns,
+                 const uint64_t* bias, int64_t biases, uint64_t* y, ThreadPool& pool) {
+  add_planes(shape, planes, columns, bias, biases, y, pool);
+}
+
 void add_columns(const ConvParams& shape, int64_t planes, const std::complex<float>* columns,
                  std::complex<float>* y, ThreadPool& pool) {
   add_planes<std::complex<float>>(shape, planes, columns, nullptr, 1, y, pool);

@@ -16,6 +16,8 @@ void add_columns(const ConvParams& shape, int64_t planes, const float* columns, 
                  int64_t biases, float* y, ThreadPool& pool);
 void add_columns(const ConvParams& shape, int64_t planes, const double* columns, const double* bias,
                  int64_t biases, double* y, ThreadPool& pool);
+void add_columns(const ConvParams& shape, int64_t planes, const uint64_t* columns,
+                 const uint64_t* bias, int64_t biases, uint64_t* y, ThreadPool& pool);  // wraps
 void add_columns(const ConvParams& shape, int64_t planes, const std::complex<float>* columns,
                  std::complex<float>* y, ThreadPool& pool);
 void add_columns(const ConvParams& shape, int64_t planes, const std::complex<double>* columns,

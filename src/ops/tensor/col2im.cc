@@ -101,7 +101,7 @@ void set_blocks(ConvParams& shape, const Window& window, const int64_t* block, i
 
 template <class T>
 std::unique_ptr<Step> make_columns(const Window& window) {
-  constexpr bool is_complex = !std::is_floating_point_v<T>;  // never converted
+  constexpr bool is_complex = !std::is_arithmetic_v<T>;  // never converted
   return make_step<State>(
       "col2im",
       [window](BindContext& bind, State& s) {
@@ -142,8 +142,9 @@ std::unique_ptr<Step> make_columns(const Window& window) {
 std::unique_ptr<Step> step_for(ElementType type, const Window& window) {
   if (type == ElementType::complex64) return make_columns<std::complex<float>>(window);
   if (type == ElementType::complex128) return make_columns<std::complex<double>>(window);
-  const bool wide = type == ElementType::float64 || (is_integer(type) && bit_width(type) > 16);
-  return wide ? make_columns<double>(window) : make_columns<float>(window);
+  if (is_integer(type)) return make_columns<uint64_t>(window);  // sums wrap around
+  if (type == ElementType::float64) return make_columns<double>(window);
+  return make_columns<float>(window);
 }
 
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
