@@ -174,6 +174,18 @@ TEST(MeanVarianceNormalization, AnyAxes) {
   }
 }
 
+// 1e-9 is added to the deviation, here 2e-9.
+TEST(MeanVarianceNormalization, SmallDeviations) {
+  for (const int rows : {1, 2}) {  // rows of floats are made one by one and together
+    Tensor x(ElementType::float32, {rows, 2});
+    for (size_t i = 0; i < static_cast<size_t>(2 * rows); ++i)
+      x.mutable_elements<float>()[i] = i % 2 == 0 ? 1e-9f : 5e-9f;
+    const Tensor y = run_node("MeanVarianceNormalization <axes = [1]>", {x})[0].tensor();
+    for (int64_t i = 0; i < y.size(); ++i)
+      EXPECT_NEAR(at(y, i), i % 2 == 0 ? -2. / 3 : 2. / 3, 1e-6);
+  }
+}
+
 // --- Softmax
 
 TEST(Softmax, OldVersionsWorkOnAllTrailingAxes) {

@@ -69,16 +69,22 @@ void put_moments(const Moments& moments, int64_t row, C mean, C factor) {
   if (moments.inv_std_dev != nullptr) put_value<C>(moments.type, moments.inv_std_dev, row, factor);
 }
 
+// What keeps a divisor from 0: added to the variance, and to its root.
+struct Epsilons {
+  double variance, deviation;
+};
+
 template <class C>
-C deviation_factor(C squares, int64_t n, double epsilon) {
-  return C{1} / std::sqrt(squares / static_cast<C>(n) + static_cast<C>(epsilon));
+C deviation_factor(C squares, int64_t n, Epsilons epsilons) {
+  const C variance = squares / static_cast<C>(n) + static_cast<C>(epsilons.variance);
+  return C{1} / (std::sqrt(variance) + static_cast<C>(epsilons.deviation));
 }
 
 // Rows [begin, end) of floats. The sum of a row is taken two rows ahead, its squares one row ahead,
 // so that rows come from memory while others are computed and no sum waits for the one before it.
 void layer_norm_rows(const float* x, const float* scale, const float* bias, float* y,
-                     const Moments& moments, int64_t begin, int64_t end, int64_t n, double epsilon,
-                     RowParameters parameters) {
+                     const Moments& moments, int64_t begin, int64_t end, int64_t n,
+                     Epsilons epsilons, RowParameters parameters) {
   const auto size = static_cast<float>(n);
   const auto row_at = [&](int64_t r) { return x + std::min(r, end - 1) * n; };
   float mean = row_sum(row_at(begin), n) / size;
@@ -86,7 +92,7 @@ void layer_norm_rows(const float* x, const float* scale, const float* bias, floa
   float next_mean = row_sum(row_at(begin + 1), n) / size;
   for (int64_t r = begin; r < end; ++r) {
     const int64_t at = r / parameters.every % parameters.rows * n;
-    const float factor = deviation_factor(squares, n, epsilon);
+    const float factor = deviation_factor(squares, n, epsilons);
     // Behind the last row the last one's own memory stands in for rows: nobody uses their moments.
     const RowMoments ahead = row_normalize_ahead(
         {x + r * n, mean, factor, scale == nullptr ? nullptr : scale + at,
@@ -101,17 +107,17 @@ void layer_norm_rows(const float* x, const float* scale, const float* bias, floa
 
 template <class C>
 void layer_norm_all(ElementType type, const void* x, const void* scale, const void* bias, void* y,
-                    const Moments& moments, int64_t rows, int64_t n, double epsilon,
+                    const Moments& moments, int64_t rows, int64_t n, Epsilons epsilons,
                     ThreadPool& pool, RowParameters parameters) {
   for_rows_of(rows, 3 * n, pool, [&](int64_t begin, int64_t end) {
     if (type == ElementType::float32 && end - begin > 1) {
       return layer_norm_rows(static_cast<const float*>(x), static_cast<const float*>(scale),
                              static_cast<const float*>(bias), static_cast<float*>(y), moments,
-                             begin, end, n, epsilon, parameters);
+                             begin, end, n, epsilons, parameters);
     }
     for (int64_t r = begin; r < end; ++r) {
       const C mean = row_total<C>(type, x, r * n, n) / static_cast<C>(n);
-      const C factor = deviation_factor(row_squares<C>(type, x, r * n, n, mean), n, epsilon);
+      const C factor = deviation_factor(row_squares<C>(type, x, r * n, n, mean), n, epsilons);
       const int64_t at = r / parameters.every % parameters.rows * n;
       normalize_row<C>(type, x, y, r * n, n, mean, factor, scale, bias, at);
       put_moments(moments, r, mean, factor);
@@ -271,10 +277,10 @@ void by_arithmetic(const char* op, ElementType type, Call&& call) {
 
 void layer_norm(ElementType type, const void* x, const void* scale, const void* bias, void* y,
                 ElementType mean_type, void* mean, void* inv_std_dev, int64_t rows, int64_t n,
-                double epsilon, ThreadPool& pool, RowParameters parameters) {
+                double epsilon, ThreadPool& pool, RowParameters parameters, double beside) {
   by_arithmetic("LayerNormalization", type, [&](auto zero) {
     layer_norm_all<decltype(zero)>(type, x, scale, bias, y, {mean_type, mean, inv_std_dev}, rows, n,
-                                   epsilon, pool, parameters);
+                                   {epsilon, beside}, pool, parameters);
   });
 }
 

@@ -16,12 +16,12 @@ struct RowParameters {
   int64_t rows = 1;
 };
 
-// x is [rows, n]: y = (x - mean) / sqrt(variance + epsilon) * scale + bias. scale, bias (optional)
-// are [parameters.rows, n]; mean and inv_std_dev (optional outputs) are [rows] of mean_type:
-// float32, or `type` itself.
+// x is [rows, n]: y = (x - mean) / (sqrt(variance + epsilon) + beside) * scale + bias. scale, bias
+// (optional) are [parameters.rows, n]; mean and inv_std_dev (optional outputs; the latter is what
+// x - mean is multiplied by) are [rows] of mean_type: float32, or `type` itself.
 void layer_norm(ElementType type, const void* x, const void* scale, const void* bias, void* y,
                 ElementType mean_type, void* mean, void* inv_std_dev, int64_t rows, int64_t n,
-                double epsilon, ThreadPool& pool, RowParameters parameters = {});
+                double epsilon, ThreadPool& pool, RowParameters parameters = {}, double beside = 0);
 
 // y = x / sqrt(mean(x^2) + epsilon) * scale (optional).
 void rms_norm(ElementType type, const void* x, const void* scale, void* y, int64_t rows, int64_t n,

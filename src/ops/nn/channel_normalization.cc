@@ -265,8 +265,7 @@ void bind_mean_variance(BindContext& bind, MeanVariance& s, const std::vector<in
   bind.need_scratch(layout.bytes());
 }
 
-// (x - mean) / (deviation + 1e-9): the epsilon is far below what float32 can tell from 0, so it
-// only matters where all elements are equal, and 1e-18 under the root says the same there.
+// (x - mean) / (deviation + 1e-9).
 std::unique_ptr<Step> prepare_mean_variance(PrepareContext& ctx) {
   const ElementType type = ctx.in_element(0);
   return make_step<MeanVariance>(
@@ -275,17 +274,15 @@ std::unique_ptr<Step> prepare_mean_variance(PrepareContext& ctx) {
         bind_mean_variance(bind, s, axes);
       },
       [type](RunContext& run, const MeanVariance& s) {
-        constexpr double epsilon = 1e-18;
-        if (s.scratch < 0) {
-          return kernels::layer_norm(type, run.data(0), nullptr, nullptr, run.out_data(0),
-                                     ElementType::float32, nullptr, nullptr, s.rows, s.n, epsilon,
-                                     run.pool());
-        }
+        const auto normalize = [&](const void* x, void* y) {
+          kernels::layer_norm(type, x, nullptr, nullptr, y, ElementType::float32, nullptr, nullptr,
+                              s.rows, s.n, 0, run.pool(), {}, 1e-9);
+        };
+        if (s.scratch < 0) return normalize(run.data(0), run.out_data(0));
         const kernels::Cell cell = kernels::cell_of(type);
         std::byte* transposed = scratch_at(run, s.scratch);
         kernels::copy_strided(cell, s.gather, run.data(0), transposed, run.pool());
-        kernels::layer_norm(type, transposed, nullptr, nullptr, transposed, ElementType::float32,
-                            nullptr, nullptr, s.rows, s.n, epsilon, run.pool());
+        normalize(transposed, transposed);
         kernels::copy_strided(cell, s.scatter, transposed, run.out_data(0), run.pool());
       });
 }
