@@ -215,6 +215,17 @@ TEST(GridSample, PlanesAgreeWithDoubles) {
   }
 }
 
+TEST(GridSample, TheNearestWholeNumberIsThatOfX) {
+  constexpr int64_t odd = (int64_t{1} << 60) + 1;
+  const Tensor x = Tensor::of<int64_t>({odd, -odd}, {1, 1, 2}),
+               grid = Tensor::of<float>({-0.9f, 0.8f, 9.0f}, {1, 3, 1});
+  const std::string node = "GridSample <align_corners = 1, mode = \"nearest\", padding_mode = ";
+  EXPECT_EQ(elements<int64_t>(run_node(node + "\"zeros\">", {x, grid})[0].tensor()),
+            (std::vector<int64_t>{odd, -odd, 0}));
+  EXPECT_EQ(elements<int64_t>(run_node(node + "\"border\">", {x, grid})[0].tensor()),
+            (std::vector<int64_t>{odd, -odd, -odd}));
+}
+
 // An element outside that has no weight is not read: the one at the end may be infinite.
 TEST(GridSample, PointsAtTheEdgeReadOnlyWhatIsInside) {
   Tensor x(ElementType::float32, {1, 1, 1, 2}), grid(ElementType::float32, {1, 1, 1, 2});

@@ -120,7 +120,7 @@ void point_taps(const GridShape& s, const T* position, PointTaps<T>& taps) {
 
 template <class V, class T>
 V weighted(const PointTaps<T>& taps, const V* plane) {
-  if constexpr (std::is_same_v<V, std::string>) {
+  if constexpr (std::is_same_v<V, std::string> || std::is_integral_v<V>) {
     return taps.count == 0 ? V() : plane[taps.offset[0]];
   } else {
     V sum{};
@@ -184,6 +184,7 @@ template void grid_sample(const GridShape&, const std::complex<float>*, const do
                           std::complex<float>*, ThreadPool&);
 template void grid_sample(const GridShape&, const std::complex<double>*, const double*,
                           std::complex<double>*, ThreadPool&);
+template void grid_sample(const GridShape&, const uint64_t*, const double*, uint64_t*, ThreadPool&);
 template void grid_sample(const GridShape&, const std::string*, const double*, std::string*,
                           ThreadPool&);
 

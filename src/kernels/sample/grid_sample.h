@@ -23,8 +23,8 @@ struct GridShape {
 
 // x [batch, channels, in...], grid [batch, points, rank] (innermost dimension first, -1 to 1 across
 // x), y [batch, channels, points]. T is float or double. Positions that are no numbers read index
-// 0. V is T, a complex number, or std::string: strings have no sums and take the mode nearest only;
-// outside, with padding by zeros, they are empty.
+// 0. V is T, a complex number, uint64_t or std::string: the last two take the mode nearest only, as
+// they aren't summed; outside, with padding by zeros, strings are empty.
 template <class V, class T>
 void grid_sample(const GridShape& shape, const V* x, const T* grid, V* y, ThreadPool& pool);
 

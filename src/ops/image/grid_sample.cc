@@ -118,6 +118,9 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   }
   if (!kernels::supports_cast(x, ElementType::float64))
     ctx.fail(ErrorCode::unsupported, "no sampling of {}", name_of(x));
+  // Picked as they are: a double hasn't room for all of them.
+  if (options.mode == kernels::SampleMode::nearest && is_integer(x) && bit_width(x) == 64)
+    return make_sampler<uint64_t, double>(options);
   const bool wide_integer = is_integer(x) && bit_width(x) > 16;
   if (x == ElementType::float64 || ctx.in_element(1) == ElementType::float64 || wide_integer)
     return make_sampler<double, double>(options);
