@@ -211,6 +211,15 @@ TEST(Attention, MasksAndGroupsAreTheDefinition) {
           const int64_t valid = lengths.elements<int64_t>()[static_cast<size_t>(b)];
           return j < valid && j <= i + valid - s.queries;
         }));
+    // Queries before the first key see some keys through a window that is wider than all keys.
+    for (const int64_t right : {int64_t{0}, s.keys, s.keys + 100, INT64_MAX}) {
+      expect_near(run_node(fmt::format("Attention <right_window_size = {}>", right),
+                           {q, k, v, Tensor(), Tensor(), Tensor(), lengths})[0],
+                  plain_attention(s, q, k, v, [&](int64_t b, int64_t i, int64_t j) {
+                    const int64_t valid = lengths.elements<int64_t>()[static_cast<size_t>(b)];
+                    return j < valid && (right == INT64_MAX || j <= i + valid - s.queries + right);
+                  }));
+    }
     for (const auto type : {ElementType::float64, ElementType::float16, ElementType::bfloat16}) {
       expect_near(
           run_node("Attention", {converted(q, type), converted(k, type), converted(v, type)})[0],

@@ -171,10 +171,11 @@ class Block {
     if (d_.more) keys.end = std::min(keys.end, s_.more.columns);
     const int64_t position = query(r) + offset_;
     if (s_.causal) keys.end = std::min(keys.end, position + 1);
-    if (s_.right >= 0 && s_.right < s_.kv_length) {
+    const int64_t all = s_.kv_length + s_.q_length;  // a position may lie before the first key
+    if (s_.right >= 0 && s_.right < all) {
       keys.end = std::min(keys.end, position + s_.right + 1);
     }
-    if (s_.left >= 0 && s_.left < s_.kv_length + s_.q_length) {
+    if (s_.left >= 0 && s_.left < all) {
       keys.begin = std::max(keys.begin, position - s_.left);
     }
     keys.end = std::max<int64_t>(keys.end, 0);
