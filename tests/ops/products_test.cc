@@ -134,6 +134,15 @@ TEST(Gemm, IntegersWrapAndScale) {
                c = Tensor::of<int32_t>({10, 20}, {2});
   EXPECT_EQ(elements<int32_t>(run_node("Gemm <beta = 2.0>", {a, b, c})[0]),
             (std::vector<int32_t>{39, 62, 63, 90}));
+  const Tensor zero = Tensor::of<int64_t>({0}, {1, 1}), one = Tensor::of<int64_t>({1}, {1, 1}),
+               wide = Tensor::of<int64_t>({(int64_t{1} << 60) + 1}, {1, 1});
+  EXPECT_EQ(elements<int64_t>(run_node("Gemm <beta = -1.0>", {zero, zero, wide})[0]),
+            (std::vector<int64_t>{-(int64_t{1} << 60) - 1}));
+  EXPECT_EQ(elements<int64_t>(run_node("Gemm <alpha = 3.0>", {wide, one})[0]),
+            (std::vector<int64_t>{(int64_t{3} << 60) + 3}));
+  const Tensor most = Tensor::of<int32_t>({INT32_MAX, INT32_MIN, 3, 0}, {2, 2});
+  EXPECT_EQ(elements<int32_t>(run_node("Gemm <alpha = 0.0, beta = 2.0>", {a, b, most})[0]),
+            (std::vector<int32_t>{-2, 0, 6, 0}));
 }
 
 TEST(Gemm, VersionOneForgetsBroadcast) {

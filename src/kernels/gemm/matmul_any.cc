@@ -1,6 +1,7 @@
 #include "kernels/gemm/matmul_any.h"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "base/fail.h"
@@ -53,21 +54,41 @@ void products(const GemmBatch& batch, int64_t M, int64_t N, int64_t K, const Any
       });
 }
 
+// What values are multiplied by. Integers wrap where it is a whole number, too; where it is none,
+// they are scaled in double and rounded towards zero.
+template <class T>
+class Factor {
+ public:
+  explicit Factor(double by) : by_(by) {
+    if constexpr (std::is_integral_v<T>) {
+      is_whole_ = std::trunc(by) == by && std::fabs(by) < 0x1p63;
+      if (is_whole_) whole_ = static_cast<Wrapping<T>>(static_cast<int64_t>(by));
+    }
+  }
+  Wrapping<T> times(T value) const {
+    if (by_ == 1) return static_cast<Wrapping<T>>(value);
+    if (is_whole_) return static_cast<Wrapping<T>>(value) * whole_;
+    return static_cast<Wrapping<T>>(static_cast<T>(static_cast<double>(value) * by_));
+  }
+
+ private:
+  double by_;
+  Wrapping<T> whole_ = 0;
+  bool is_whole_ = false;
+};
+
 template <class T>
 void scale_rows(int64_t M, int64_t N, double alpha, double beta, const void* c, int64_t c_row,
                 int64_t c_column, void* y, ThreadPool& pool) {
   const int64_t grain = std::max<int64_t>(1, row_work / std::max<int64_t>(1, N));
-  const auto scaled = [](T value, double by) -> T {
-    return by == 1 ? value : static_cast<T>(static_cast<double>(value) * by);
-  };
+  const Factor<T> of_y(alpha), of_c(beta);
   pool.parallel_for(M, grain, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       T* row = static_cast<T*>(y) + i * N;
       const T* other = c ? static_cast<const T*>(c) + i * c_row : nullptr;
       for (int64_t j = 0; j < N; ++j) {
-        using W = Wrapping<T>;
-        W sum = static_cast<W>(scaled(row[j], alpha));
-        if (other) sum += static_cast<W>(scaled(other[j * c_column], beta));
+        Wrapping<T> sum = of_y.times(row[j]);
+        if (other) sum += of_c.times(other[j * c_column]);
         row[j] = static_cast<T>(sum);
       }
     }

@@ -22,8 +22,8 @@ struct AnyMatrix {
 void matmul_any(ElementType type, const GemmBatch& batch, int64_t M, int64_t N, int64_t K,
                 const AnyMatrix& a, const AnyMatrix& b, void* c, int64_t ldc, ThreadPool& pool);
 
-// y = alpha * y + beta * c for M x N; c (may be null) has these strides, 0 repeats. Integers are
-// scaled in double and rounded towards zero.
+// y = alpha * y + beta * c for M x N; c (may be null) has these strides, 0 repeats. Integers wrap;
+// what is no whole number scales them in double, rounded towards zero.
 void scale_and_add(ElementType type, int64_t M, int64_t N, double alpha, double beta, const void* c,
                    int64_t c_row_stride, int64_t c_column_stride, void* y, ThreadPool& pool);
 
