@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "ir/internal_domain.h"
+#include "ops/infer_context.h"
 #include "ops/internal/checks.h"
 #include "ops/internal/gradients.h"
 #include "ops/node_view.h"
@@ -149,6 +150,50 @@ void extreme_rule(const GradientCall& call, GradientEmitter& e) {
   const std::string share = e.emit("Div", {flow(call), ties});
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (call.wanted[i]) call.of_inputs[i] = e.sum_like(e.emit("Mul", {share, marks[i]}), inputs[i]);
+  }
+}
+
+// Whether an exponent may be 0: a constant of other numbers is none.
+bool may_be_zero(const GradientEmitter& e, const std::string& value) {
+  const infer::ValueFacts* known = e.services().known(value);
+  ops::MadeConstants made;
+  const Tensor* constant = known == nullptr ? nullptr : made.of(*known);
+  if (constant == nullptr) return true;
+  const auto has_zero = [&]<class T>(T zero) {
+    return std::ranges::find(constant->elements<T>(), zero) != constant->elements<T>().end();
+  };
+  switch (constant->element_type()) {
+    case ElementType::float32: return has_zero(0.0f);
+    case ElementType::float64: return has_zero(0.0);
+    case ElementType::int32: return has_zero(int32_t{0});
+    case ElementType::int64: return has_zero(int64_t{0});
+    default: return true;
+  }
+}
+
+// y x^(y-1) and x^y ln(x); for the exponent nothing where x is not positive.
+void pow_rule(const GradientCall& call, GradientEmitter& e) {
+  const std::string &x = call.node.inputs[0], &y = call.node.inputs[1];
+  const std::string one = e.scalar_like(1, x), zero = e.scalar_like(0, x);
+  if (call.wanted[0]) {
+    const std::string exponent = e.emit("CastLike", {y, x});
+    std::string base = x;
+    // x^0 is 1 at 0, too, where x^-1 is infinite.
+    if (may_be_zero(e, y)) {
+      const std::string both =
+          e.emit("And", {e.emit("Equal", {x, zero}), e.emit("Equal", {exponent, zero})});
+      base = e.emit("Where", {both, one, x});
+    }
+    const std::string power = e.emit("Pow", {base, e.emit("Sub", {exponent, one})});
+    const std::string slope = e.emit("Mul", {exponent, power});
+    call.of_inputs[0] = e.sum_like(e.emit("Mul", {flow(call), slope}), x);
+  }
+  if (call.wanted[1]) {
+    const std::string positive = e.emit("Greater", {x, zero});
+    const std::string log = e.emit("Log", {e.emit("Where", {positive, x, one})});
+    const std::string slope = e.emit("Mul", {call.node.outputs[0], log});
+    const std::string kept = e.emit("Where", {positive, e.emit("Mul", {flow(call), slope}), zero});
+    call.of_inputs[1] = e.sum_like(e.emit("CastLike", {kept, y}), y);
   }
 }
 
@@ -310,6 +355,7 @@ const std::map<std::string_view, GradientRule>& all_rules() {
       {"Min", extreme_rule},
       {"Optional", optional_gradient},
       {"OptionalGetElement", optional_get_element_gradient},
+      {"Pow", pow_rule},
       {"QuantizeLinear", quantize_gradient},
       {"Resize", resize_gradient},
       {"SequenceAt", sequence_at_gradient},

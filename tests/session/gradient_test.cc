@@ -324,6 +324,65 @@ TEST(Gradient, OfANormIsZeroWhereAllElementsAre) {
     EXPECT_NEAR(made.elements<double>()[i], expected[i], 1e-12);
 }
 
+// exp(x / alpha) is infinite there, and nothing of it counts.
+TEST(Gradient, OfCeluIsOneWhereThePowerOverflows) {
+  const Session session(Model::from_text(
+      gradient_header +
+      std::string("g (double[4] x) => (double[] dx) {\n y = Celu<alpha = 2.0>(x)\n"
+                  "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}")));
+  const auto made =
+      session.run({{"x", Tensor::of<double>(std::vector<double>{5000, 3, 0, -2}, {4})}})[0]
+          .tensor();
+  const std::vector<double> expected{1, 1, 1, std::exp(-1.0)};
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(made.elements<double>()[i], expected[i], 1e-12) << i;
+}
+
+// A channel whose values are all alike: there the deviation, which is 0, has no slope.
+TEST(Gradient, OfMeanVarianceNormalizationWithoutVariance) {
+  const Session session(Model::from_text(
+      gradient_header +
+      std::string("g (double[1, 2, 1, 2] x, double[2] w) => (double[] dx) {\n"
+                  "n = MeanVarianceNormalization(x)\n y = Mul(n, w)\n"
+                  "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}")));
+  const auto made =
+      session
+          .run({{"x", Tensor::of<double>(std::vector<double>{4, 4, 1, 3}, {1, 2, 1, 2})},
+                {"w", Tensor::of<double>(std::vector<double>{2, 6}, {2})}})[0]
+          .tensor();
+  const std::vector<double> expected{-2e9, 2e9, 0, 0};
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(made.elements<double>()[i], expected[i], 1e-6 * (1 + std::abs(expected[i]))) << i;
+}
+
+// x^0 is 1 everywhere; x^-1, of which it would take none, is infinite at 0.
+TEST(Gradient, OfPowersOfZero) {
+  const std::string text =
+      gradient_header + std::string(
+                            "g (double[5] x, double[5] given) => (double[] d, double[] e) {\n"
+                            "y = Pow(x, EXPONENT)\n"
+                            "d = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = "
+                            "\"y\">(x)\n"
+                            "e = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = "
+                            "\"d\">(x)\n}");
+  const std::vector<double> exponents{0, 1, 2, 0, 3}, first{0, 1, 0, 0, 12}, second{0, 0, 2, 0, 12};
+  for (const bool constant : {false, true}) {
+    SCOPED_TRACE(constant);
+    std::string one = text;
+    one.replace(one.find("EXPONENT"), 8, constant ? "c" : "given");
+    if (constant)
+      one.insert(one.find("y = Pow"), "c = Constant<value = double[5] {0, 1, 2, 0, 3}>()\n ");
+    const Session session(Model::from_text(one));
+    const auto made =
+        session.run({{"x", Tensor::of<double>(std::vector<double>{0, 0, 0, 2, 2}, {5})},
+                     {"given", Tensor::of<double>(exponents, {5})}});
+    for (size_t i = 0; i < first.size(); ++i) {
+      EXPECT_NEAR(made[0].tensor().elements<double>()[i], first[i], 1e-12) << i;
+      EXPECT_NEAR(made[1].tensor().elements<double>()[i], second[i], 1e-12) << i;
+    }
+  }
+}
+
 // Constants of formulas are double numbers: what float64 gives is not float32's.
 TEST(Gradient, OfErfIsPrecise) {
   const Session session(Model::from_text(
