@@ -18,6 +18,7 @@ class AttentionGradient {
   void make() {
     const std::string shares = again(3, keys_, values_);
     heads_ = size(keys_, 1);
+    values_ = as(values_, 2, 1);
     const std::string dy =
         of_outputs(0).empty() ? e_.filled_like(0, call_.node.outputs[0]) : of_outputs(0);
     const std::string slope = grouped(by_heads(dy, "q_num_heads"));
@@ -42,6 +43,16 @@ class AttentionGradient {
     return i < call_.of_outputs.size() ? call_.of_outputs[i] : "";
   }
   bool wants(size_t i) const { return i < call_.wanted.size() && call_.wanted[i]; }
+
+  // A value of the type of one input as that of another: values and masks have types of their own.
+  std::string as(const std::string& value, size_t from, size_t to) {
+    const auto type_of = [&](size_t i) {
+      const infer::ValueFacts* known = e_.services().known(call_.node.inputs[i]);
+      return known == nullptr ? ElementType::undefined : known->type.element;
+    };
+    const bool same = type_of(from) == type_of(to) && type_of(to) != ElementType::undefined;
+    return same ? value : e_.emit("CastLike", {value, call_.node.inputs[to]});
+  }
 
   // With what flows into the scores, where the node gives those of this stage.
   std::string with_scores(int64_t stage, const std::string& flow) {
@@ -121,12 +132,13 @@ class AttentionGradient {
     const std::string& given = call_.node.inputs[3];
     const std::string columns = e_.emit("Shape", {given}, {int_attribute("start", -1)});
     const std::string cut = e_.emit("Slice", {all, e_.ints({0}), columns, e_.ints({3})});
-    call_.of_inputs[3] = e_.sum_like(cut, given);
+    call_.of_inputs[3] = e_.sum_like(as(cut, 0, 3), given);
   }
   // Keys (1) or values (2), new and past ones.
   void cache(size_t i, const std::string& by_group) {
     std::string whole =
         e_.emit("ReduceSum", {by_group, e_.ints({2})}, {int_attribute("keepdims", 0)});
+    if (i == 2) whole = as(whole, 1, 2);
     if (!of_outputs(i).empty()) whole = e_.emit("Add", {whole, of_outputs(i)});
     if (!view_.has_input(static_cast<int>(i) + 3)) {
       if (wants(i)) give(i, whole);

@@ -383,6 +383,55 @@ TEST(Gradient, OfPowersOfZero) {
   }
 }
 
+double element_of(const Tensor& tensor, size_t i) {
+  return tensor.element_type() == ElementType::float32
+             ? static_cast<double>(tensor.elements<float>()[i])
+             : tensor.elements<double>()[i];
+}
+
+// Inputs of one node may be of several types: the gradient of each is of its own.
+TEST(Gradient, OfInputsOfSeveralTypes) {
+  struct Case {
+    const char* body;
+    Shape x, other;
+  };
+  for (const Case& c : {Case{"y = Pow(x, other)", {2, 3}, {2, 3}},
+                        Case{"y = BatchNormalization(x, other, other, other, other)", {2, 3}, {3}},
+                        Case{"y = RMSNormalization(x, other)", {2, 3}, {3}},
+                        Case{"y = Attention(x, x, x, other)", {1, 1, 2, 3}, {2, 2}},
+                        Case{"y = Attention(x, x, other)", {1, 1, 2, 3}, {1, 1, 2, 3}}}) {
+    SCOPED_TRACE(c.body);
+    std::vector<Value> made[2];
+    for (const bool narrow : {false, true}) {
+      const std::string type = narrow ? "float" : "double";
+      const Session session(Model::from_text(
+          gradient_header +
+          ("g (double" + to_string(c.x) + " x, " + type + to_string(c.other) +
+           " other) => (double[] dx, " + type + "[] dother) {\n ") +
+          c.body +
+          "\n waves = Sin(y)\n dx, dother = ai.onnx.preview.training.Gradient<xs = [\"x\", "
+          "\"other\"], y = \"waves\">(x, other)\n}"));
+      Tensor x(ElementType::float64, c.x),
+          other(narrow ? ElementType::float32 : ElementType::float64, c.other);
+      for (size_t i = 0; i < static_cast<size_t>(x.size()); ++i)
+        x.mutable_elements<double>()[i] = 0.5 + 0.25 * static_cast<double>(i);
+      for (size_t i = 0; i < static_cast<size_t>(other.size()); ++i) {
+        if (narrow)
+          other.mutable_elements<float>()[i] = 1.5f - 0.125f * static_cast<float>(i);
+        else
+          other.mutable_elements<double>()[i] = 1.5 - 0.125 * static_cast<double>(i);
+      }
+      made[narrow] = session.run({{"x", x}, {"other", other}});
+    }
+    for (size_t k = 0; k < 2; ++k) {
+      const Tensor &wanted = made[0][k].tensor(), &got = made[1][k].tensor();
+      ASSERT_EQ(got.shape(), wanted.shape());
+      for (size_t i = 0; i < static_cast<size_t>(wanted.size()); ++i)
+        EXPECT_NEAR(element_of(got, i), element_of(wanted, i), 1e-5) << k << " " << i;
+    }
+  }
+}
+
 // Constants of formulas are double numbers: what float64 gives is not float32's.
 TEST(Gradient, OfErfIsPrecise) {
   const Session session(Model::from_text(
