@@ -70,8 +70,24 @@ std::vector<std::string> GradientWalk::active_captures(const ir::Node& node) con
   return names;
 }
 
+// Graphs read quantised values as whole numbers, which have no gradient.
+void GradientWalk::refuse_quantized(const ir::Node& node) const {
+  for (const std::string& name : reads_of(node)) {
+    if (!active_.contains(name) || is_float(name) ||
+        std::ranges::none_of(tape_, [&](const ir::Node& made) {
+          return std::ranges::find(made.outputs, name) != made.outputs.end();
+        }))
+      continue;
+    ops::NodeView(node, schema::newest(node.domain, node.op_type))
+        .fail(ErrorCode::unsupported,
+              "has no gradient: it reads the quantised value '{}'; dequantise that before it",
+              name);
+  }
+}
+
 void GradientWalk::graphs_backward(const ir::Node& node,
                                    const std::vector<std::string>& of_outputs) {
+  refuse_quantized(node);
   if (node.domain.empty() && node.op_type == "If") return if_backward(node, of_outputs);
   if (node.domain.empty() && (node.op_type == "Loop" || node.op_type == "Scan"))
     return iterations_backward(node, of_outputs);

@@ -137,6 +137,8 @@ class GradientWalk::Reverse {
       const std::string last = i < node_.outputs.size() ? node_.outputs[i] : "";
       if (walk_.is_float(initial(i)) && (last.empty() || walk_.is_float(last)))
         carried_.push_back(i);
+      else if (!of_output(i).empty())
+        refuse_state(i);
     }
     for (size_t m = 0; !it_.loop && m < it_.input_axes.size(); ++m) {
       const std::string& input = node_.inputs[it_.states + m];
@@ -144,6 +146,13 @@ class GradientWalk::Reverse {
     }
     for (size_t k = 0; k < it_.output_axes.size(); ++k)
       if (!of_output(it_.states + k).empty()) flowing_.push_back(k);
+  }
+
+  [[noreturn]] void refuse_state(size_t i) const {
+    ops::NodeView(node_, schema::newest("", node_.op_type))
+        .fail(ErrorCode::unsupported,
+              "has no gradient: its state '{}' is quantised; dequantise it in each iteration",
+              initial(i));
   }
 
   // --- What enters the body ---
@@ -268,6 +277,11 @@ class GradientWalk::Reverse {
       GradientWalk walk(inside, walk_.texts_, walk_.origin_);
       Names results = run_again(walk);
       for (std::string& result : results) result = walk.actual(result);
+      for (size_t i = 0; i < it_.states; ++i) {
+        if (std::ranges::find(carried_, i) == carried_.end() &&
+            walk.is_active(results.at(it_.body_outputs + i)))
+          refuse_state(i);
+      }
       const auto flow = [&](size_t result, const std::string& gradient) {
         const std::string& value = results.at(result);
         if (walk.is_active(value)) walk.flow_into(value, gradient);

@@ -211,16 +211,29 @@ void concat_rule(const GradientCall& call, GradientEmitter& e) {
 }
 
 void split_rule(const GradientCall& call, GradientEmitter& e) {
+  const std::string some = *std::ranges::find_if(
+      call.of_outputs, [](const std::string& given) { return !given.empty(); });
   std::vector<std::string> parts;
   for (size_t i = 0; i < call.node.outputs.size(); ++i) {
     if (!call.of_outputs[i].empty()) {
       parts.push_back(call.of_outputs[i]);
-    } else {
-      parts.push_back(e.filled_like(0, call.node.outputs[i]));
+    } else {  // of the type of the others, which is not that of quantised values
+      const std::string zero = e.scalar_like(0, some);
+      parts.push_back(e.emit("Expand", {zero, e.emit("Shape", {call.node.outputs[i]})}));
     }
   }
   call.of_inputs[0] =
       e.emit("Concat", parts, {int_attribute("axis", view_of(call).attr_int("axis", 0))});
+}
+
+// What flows back into quantised values stays what it is: it is no whole number.
+void cast_rule(const GradientCall& call, GradientEmitter& e) {
+  const infer::ValueFacts* known = e.services().known(call.node.inputs[0]);
+  const bool whole = known != nullptr && known->type.is_tensor() &&
+                     known->type.element != ElementType::undefined &&
+                     !is_floating(known->type.element);
+  call.of_inputs[0] = whole ? e.emit("Identity", {flow(call)})
+                            : e.emit("CastLike", {flow(call), call.node.inputs[0]});
 }
 
 void transpose_rule(const GradientCall& call, GradientEmitter& e) {
@@ -332,6 +345,8 @@ const std::map<std::string_view, GradientRule>& all_rules() {
   static const std::map<std::string_view, GradientRule> rules{
       {"Attention", attention_gradient},
       {"AveragePool", average_pool_gradient},
+      {"Cast", cast_rule},
+      {"CastLike", cast_rule},
       {"CenterCropPad", center_crop_pad_gradient},
       {"Col2Im", col2im_gradient},
       {"Compress", compress_gradient},

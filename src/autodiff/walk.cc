@@ -301,12 +301,42 @@ bool GradientWalk::is_active_node(const ir::Node& node) const {
   return in && out;
 }
 
+namespace {
+
+// Operators that give elements of their first input as they are, beside those that hand them on.
+bool only_chooses(const ir::Node& node) {
+  static const std::unordered_set<std::string_view> ops{
+      "Cast",     "CastLike", "CenterCropPad", "Compress",        "GatherElements",
+      "GatherND", "MaxPool",  "Tile",          "ReverseSequence", "Trilu"};
+  return node.domain.empty() && ops.contains(node.op_type);
+}
+
+bool quantizes_within(const ir::Node& node) {
+  bool found = false;
+  ir::for_each_subgraph(node, [&](const ir::Graph& graph, const ir::Attribute&, int) {
+    ir::walk(graph, {.node = [&](const ir::WalkPlace&, const ir::Node& inner, size_t) {
+               found = found || inner.op_type == "QuantizeLinear";
+             }});
+  });
+  return found;
+}
+
+}  // namespace
+
 // Whole numbers do not follow what they are made of, but quantised values do, and what only moves
 // them.
 bool GradientWalk::follows(const ir::Node& node, size_t output) const {
   if (is_float(node.outputs[output]) || node.op_type == "QuantizeLinear") return true;
-  return ops::has_trait(node, ops::hands_on) && !node.inputs.empty() &&
-         active_.contains(node.inputs[0]) && !is_float(node.inputs[0]);
+  const infer::ValueFacts* made = services_.known(node.outputs[output]);
+  const ElementType element = made == nullptr ? ElementType::undefined : made->type.element;
+  if (element == ElementType::boolean) return false;
+  // Counters and sizes have more bits.
+  if (has_graphs(node)) return bit_width(element) <= 16 && quantizes_within(node);
+  if (!ops::has_trait(node, ops::hands_on) && !only_chooses(node)) return false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (passes(node, i) && !is_float(node.inputs[i])) return true;
+  }
+  return false;
 }
 
 void GradientWalk::note(const ir::Node& node) {

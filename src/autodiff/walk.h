@@ -135,6 +135,7 @@ class GradientWalk {
                   size_t replaced);
   // The node with this output; null where it is not among those.
   ir::Node* placed(const std::string& output);
+  void refuse_quantized(const ir::Node& node) const;
   void graphs_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
   void if_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);
   void sequence_map_backward(const ir::Node& node, const std::vector<std::string>& of_outputs);

@@ -65,6 +65,69 @@ TEST(QuantizedGradient, IsStraightThroughAndLearnsTheScale) {
   }
 }
 
+Session differentiated(const std::string& body) {
+  return Session(Model::from_text(
+      std::string(quantization_header) +
+      "g (float[4] x, bool c) => (float[4] dx) {\n s = Constant<value_float = 0.5>()\n"
+      " q = QuantizeLinear(x, s)\n" +
+      body + "\n dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}"));
+}
+
+TEST(QuantizedGradient, PassesWhatOnlyMovesTheValues) {
+  struct Case {
+    const char* body;
+    std::vector<double> expected;
+  };
+  const std::string read = "\n y = DequantizeLinear(b, s)";
+  for (const Case& c : {
+           Case{"n = Constant<value_ints = [3]>()\n b = Tile(q, n)", {3, 3, 3, 3}},
+           Case{"b, rest = Split<num_outputs = 2>(q)", {1, 1, 0, 0}},
+           Case{"k = Constant<value = uint8[1] {5}>()\n b = Concat<axis = 0>(k, q)", {1, 1, 1, 1}},
+           Case{"i = Constant<value_ints = [1, 1, -1]>()\n b = GatherElements(q, i)", {0, 2, 0, 1}},
+           Case{"k = Constant<value = uint8[4] {5, 6, 7, 8}>()\n m = Less(q, k)\n"
+                " w = Cast<to = 6>(q)\n b = Cast<to = 2>(w)",
+                {1, 1, 1, 1}},
+           Case{"b = If(c) <then_branch = t () => (a) { a = QuantizeLinear(x, s) },"
+                " else_branch = e () => (d) { h = Add(x, x)\n d = QuantizeLinear(h, s) }>",
+                {1, 1, 1, 1}},
+       }) {
+    SCOPED_TRACE(c.body);
+    const auto outputs =
+        differentiated(c.body + read)
+            .run({{"x", floats({1, 2, 3, 4}, {4})}, {"c", Tensor::scalar<bool>(true)}});
+    expect_near(elements(outputs[0]), c.expected);
+  }
+}
+
+// A whole number that stands for a value has a slope that is none.
+TEST(QuantizedGradient, OfACastIsNotCutOff) {
+  for (const char* cast : {"f = Cast<to = 1>(q)", "f = CastLike(q, k)"}) {
+    const auto outputs =
+        differentiated("k = Constant<value = float[4] {0.3, 1.7, -2.6, 0.25}>()\n " +
+                       std::string(cast) + "\n y = Mul(f, k)")
+            .run({{"x", floats({1, 2, 3, 4}, {4})}, {"c", Tensor::scalar<bool>(true)}});
+    expect_near(elements(outputs[0]), {0.6, 3.4, -5.2, 0.5});
+  }
+}
+
+TEST(QuantizedGradient, IsRefusedWhereGraphsReadQuantizedValues) {
+  for (const char* body :
+       {"y = If(c) <then_branch = t () => (a) { a = DequantizeLinear(q, s) },"
+        " else_branch = e () => (d) { d = Identity(x) }>",
+        "n = Constant<value_int = 2>()\n r = Loop(n, c, q) <body = b (int64 i, bool go, uint8[4] "
+        "v) "
+        "=> (on, w) { on = Identity(go)\n f = DequantizeLinear(v, s)\n h = Add(f, x)\n"
+        " w = QuantizeLinear(h, s) }>\n y = DequantizeLinear(r, s)"}) {
+    SCOPED_TRACE(body);
+    try {
+      differentiated(body);
+      ADD_FAILURE() << "a gradient of zeros";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+    }
+  }
+}
+
 TEST(QuantizedGradient, OfScalesForEachChannelAndBlock) {
   for (const bool blocks : {false, true}) {
     SCOPED_TRACE(blocks);
