@@ -124,6 +124,7 @@ class Hoisting {
     if (!collect(i, target, needed)) return false;
     std::ranges::sort(needed);
     for (const size_t node : needed) {
+      if (places_[node] != node) std::erase(behind_[places_[node]], node);  // of another update
       places_[node] = target;
       behind_[target].push_back(node);
     }

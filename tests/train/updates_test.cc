@@ -22,7 +22,7 @@ ir::Graph graph_of(const std::string& nodes) {
 // What nodes make first, in their order.
 std::vector<std::string> order(const ir::Graph& graph) {
   std::vector<std::string> names;
-  for (const ir::Node& node : graph.nodes) names.push_back(node.outputs[0]);
+  for (const ir::Node& node : graph.nodes) names.push_back(node.outputs.at(0));
   return names;
 }
 
@@ -63,6 +63,17 @@ TEST(Updates, StandBehindTheirGradients) {
       std::string(momentum) + " (r, u, b, gb, vb)\n");
   train::hoist_updates(graph);
   EXPECT_EQ(order(graph), (std::vector<std::string>{"ga", "u", "a_new", "gb", "b_new", "h", "y"}));
+}
+
+// What one update has taken with it another one, whose gradient comes earlier, takes on.
+TEST(Updates, WhatTwoNeedStandsBehindTheFirstGradient) {
+  ir::Graph graph = graph_of(
+      "  ga = Neg (x)\n  gb = Exp (x)\n  c = Greater (r, t)\n"
+      "  p = If (c) <then_branch = tb () => (float v) { v = Neg (t) }, else_branch = eb () => "
+      "(float w) { w = Identity (t) }>\n"
+      "  u = Add (t, t)\n  a_new = Sum (ga, p, u)\n  b_new = Sum (gb, u)\n");
+  train::hoist_updates(graph);
+  EXPECT_EQ(order(graph), (std::vector<std::string>{"ga", "gb", "u", "b_new", "c", "p", "a_new"}));
 }
 
 // Graphs inside nodes read, too.
