@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/memory_account.h"
 #include "base/recycled.h"
 #include "base/thread_pool.h"
 
@@ -28,6 +29,28 @@ TEST(Checked, CountsElements) {
   EXPECT_EQ(count({INT64_MAX, 0}), 0);
   EXPECT_EQ(count({2, -1}), std::nullopt);
   EXPECT_EQ(count({int64_t{1} << 40, int64_t{1} << 40}), std::nullopt);
+}
+
+// What one thread is refused no other must be refused for.
+TEST(MemoryAccount, WhatIsRefusedIsNotInUse) {
+  MemoryAccount account(100);
+  std::atomic<bool> done = false;
+  std::thread greedy([&] {
+    while (!done) EXPECT_THROW(account.charge(1000), MemoryLimitReached);
+  });
+  int refused = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    try {
+      account.charge(1);
+      account.release(1);
+    } catch (const MemoryLimitReached&) {
+      ++refused;
+    }
+  }
+  done = true;
+  greedy.join();
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(account.used(), 0);
 }
 
 TEST(ThreadPool, SharesFollowEachOtherAndDifferByOneChunk) {
