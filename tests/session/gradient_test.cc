@@ -383,6 +383,24 @@ TEST(Gradient, OfPowersOfZero) {
   }
 }
 
+// Of a factor that is 0 alone, the others' product.
+TEST(Gradient, OfProductsWithZeros) {
+  const Session session(Model::from_text(
+      gradient_header +
+      std::string("g (double[2, 3] x) => (double[] d, double[] e) {\n"
+                  "k = Constant<value_ints = [1]>()\n p = ReduceProd(x, k)\n"
+                  "d = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"p\">(x)\n"
+                  "c = CumProd(x, k)\n"
+                  "e = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"c\">(x)\n}")));
+  const auto made =
+      session.run({{"x", Tensor::of<double>(std::vector<double>{2, 0, 3, 0, 4, 0}, {2, 3})}});
+  const std::vector<double> whole{0, 6, 0, 0, 0, 0}, parts{1, 8, 0, 5, 0, 0};
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_NEAR(made[0].tensor().elements<double>()[i], whole[i], 1e-12) << i;
+    EXPECT_NEAR(made[1].tensor().elements<double>()[i], parts[i], 1e-12) << i;
+  }
+}
+
 double element_of(const Tensor& tensor, size_t i) {
   return tensor.element_type() == ElementType::float32
              ? static_cast<double>(tensor.elements<float>()[i])
