@@ -104,6 +104,33 @@ std::string huber(GraphBuilder& b, const std::string& error, double delta) {
   return b.add("Where", {b.add("LessOrEqual", {size, limit}), square, line});
 }
 
+bool is_standard(const ir::Node* node, std::initializer_list<std::string_view> ops) {
+  return node != nullptr && ir::canonical_domain(node->domain).empty() &&
+         std::ranges::find(ops, node->op_type) != ops.end();
+}
+
+// Up to version 12 a Softmax made one row of its axis and those behind it: it is between a Flatten
+// and a Reshape now. Where those behind have one element each, it goes along its axis alone: the
+// value that it goes along; empty elsewhere.
+std::string before_softmax_of_rows(const ir::Graph& graph, const ir::Node* reshape,
+                                   const ir::ValueInfo& output, int64_t axis) {
+  if (!is_standard(reshape, {"Reshape"}) || reshape->inputs.size() != 2) return {};
+  const ir::Node *softmax = maker_of(graph, reshape->inputs[0]),
+                 *shape = maker_of(graph, reshape->inputs[1]);
+  if (!is_standard(softmax, {"Softmax", "LogSoftmax"}) || !is_standard(shape, {"Shape"})) return {};
+  const ir::Node* flatten = maker_of(graph, softmax->inputs[0]);
+  if (!is_standard(flatten, {"Flatten"}) || !shape->attributes.empty() ||
+      shape->inputs[0] != flatten->inputs[0])
+    return {};
+  const ir::Attribute* given = flatten->find("axis");
+  if ((given ? given->i.value_or(1) : 1) != axis || rank_of(output) == 0) return {};
+  const auto& dims = output.type->shape->dims;
+  for (size_t d = static_cast<size_t>(axis) + 1; d < dims.size(); ++d) {
+    if (ir::declared_number(dims[d]) != 1) return {};
+  }
+  return flatten->inputs[0];
+}
+
 }  // namespace
 
 Scores scores_of(const ir::Graph& graph, const ir::ValueInfo& output,
@@ -111,6 +138,10 @@ Scores scores_of(const ir::Graph& graph, const ir::ValueInfo& output,
   Scores scores{output.name, false, false, rank_of(output)};
   const ir::Node* maker = maker_of(graph, output.name);
   if (maker == nullptr || !ir::canonical_domain(maker->domain).empty()) return scores;
+  if (options.loss == Loss::softmax_cross_entropy && options.class_axis > 0) {
+    std::string rows = before_softmax_of_rows(graph, maker, output, options.class_axis);
+    if (!rows.empty()) scores.name = std::move(rows);
+  }
   const bool is_softmax = maker->op_type == "Softmax" || maker->op_type == "LogSoftmax";
   if (options.loss == Loss::softmax_cross_entropy && is_softmax) {
     const ir::Attribute* axis = maker->find("axis");

@@ -87,6 +87,29 @@ normalize (x, s, b, mean, var) => (y) {
 )";
 
 // Their nodes get their training form like those of the main graph.
+// A Softmax of opset 9, which makes one row of channels and pixels, is a part of the loss where
+// there is one pixel.
+TEST(MakeTrainable, TakesTheSoftmaxOfARowIntoTheLoss) {
+  std::vector<float> losses;
+  for (const char* end : {"y = Softmax (p)", "y = Identity (p)"}) {
+    const Model model =
+        Model::from_text(std::string("<ir_version: 8, opset_import: [\"\": 9]>\n"
+                                     "g (float[N,3,2,2] x) => (float[N,2,1,1] y)"
+                                     " <float[2,3,1,1] w = {1, -1, 2, 0.5, 0.25, -2}> {\n"
+                                     "c = Conv (x, w)\n p = GlobalAveragePool (c)\n ") +
+                         end + "\n}");
+    TrainableOptions options;
+    options.optimizer = Optimizer::sgd;
+    TrainingSession session(make_trainable(model, options));
+    Tensor x(ElementType::float32, {1, 3, 2, 2});
+    for (size_t i = 0; i < 12; ++i)
+      x.mutable_elements<float>()[i] = 0.25f * static_cast<float>(i) - 1;
+    const auto told = session.step({{"x", x}, {"target", Tensor::of<int64_t>({0}, {1, 1, 1})}});
+    losses.push_back(told.at(0).tensor().elements<float>()[0]);
+  }
+  EXPECT_FLOAT_EQ(losses[0], losses[1]);
+}
+
 TEST(MakeTrainable, OpensFunctionsWhoseNodesChangeInTraining) {
   TrainableReport report;
   const Model model = make_trainable(Model::from_text(in_functions), squares(), &report);
