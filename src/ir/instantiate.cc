@@ -1,6 +1,8 @@
 #include "ir/instantiate.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "base/fail.h"
 #include "ir/origin.h"
@@ -17,10 +19,11 @@ void put(const T& of, T& to) {
 class Instance {
  public:
   Instance(const ir::Function& function, const ir::Node& call,
-           const std::function<std::string(std::string_view)>& fresh_name)
+           const std::function<std::string(std::string_view)>& fresh_name, bool keeps_inner_names)
       : function_(function),
         call_(call),
         fresh_name_(fresh_name),
+        keeps_inner_names_(keeps_inner_names),
         origin_("in function " + function.name + ", called by " + ir::place_of(call)) {}
 
   void make(std::vector<ir::Node>& nodes) {
@@ -121,37 +124,69 @@ class Instance {
     return nullptr;
   }
 
-  // A subgraph keeps the names it defines; what it reads from the function's body is renamed.
+  // What a value that a subgraph defines is called. Its own name may be that of a value of the
+  // caller's, which the body reads as an input, and may occur once only where the call stands.
+  std::string inner_name(const std::string& own) {
+    if (!keeps_inner_names_) return fresh_name_(own);
+    if (given_.size() == 0) {
+      for (const auto* names : {&call_.inputs, &call_.outputs}) {
+        for (const std::string& name : *names) given_.emplace(name, true);
+      }
+    }
+    return given_.contains(own) ? fresh_name_(own) : own;
+  }
+
+  // A subgraph, in which what it defines and what it reads from the function's body is renamed.
   // Depth is bounded by the reader.
   std::shared_ptr<const ir::Graph> subgraph(const ir::Graph& graph) {
     auto copy = std::make_shared<ir::Graph>(interface_of(graph));
-    std::vector<uint32_t> hidden;
-    const auto define = [&](const std::string& name) {
-      if (const auto place = names_.hide(name)) hidden.push_back(*place);
+    std::vector<Renamed::Before> before;
+    NameMap<bool> defined;
+    const auto define = [&](const std::string& own) {
+      if (!own.empty() && defined.emplace(own, true).second)
+        before.push_back(names_.shadow(own, inner_name(own)));
     };
-    for (const auto& input : copy->inputs) define(input.name);
-    for (const auto& initializer : copy->initializers) define(initializer.name);
+    const auto rename = [&](std::string& name) { name = renamed(name); };
+    for (const auto& input : graph.inputs) define(input.name);
+    for (const auto& initializer : graph.initializers) define(initializer.name);
+    for (const auto& sparse : graph.sparse_initializers) define(sparse.values.name);
     copy->nodes.reserve(graph.nodes.size());
     for (const ir::Node& node : graph.nodes) {
       for (const std::string& output : node.outputs) define(output);
       put_renamed(node, copy->nodes.emplace_back());
     }
+    for (auto& input : copy->inputs) rename(input.name);
+    for (auto& initializer : copy->initializers) rename(initializer.name);
+    for (auto& sparse : copy->sparse_initializers) rename(sparse.values.name);
+    for (auto& info : copy->value_info) rename(info.name);
+    for (auto& annotation : copy->quantization_annotation) {
+      rename(annotation.tensor_name);
+      for (auto& entry : annotation.quant_parameter_tensor_names) rename(entry.value);
+    }
     for (auto& output : copy->outputs) {
       const std::string& name = renamed(output.name);
-      if (name == output.name) continue;
-      // An outer value handed out: the graph's output needs a name of its own.
-      copy->nodes.push_back(copy_of(name, fresh_name_(output.name)));
-      output.name = copy->nodes.back().outputs[0];
+      if (!defined.contains(output.name) && name != output.name) {
+        // An outer value handed out: the graph's output needs a name of its own.
+        copy->nodes.push_back(copy_of(name, fresh_name_(output.name)));
+        output.name = copy->nodes.back().outputs[0];
+      } else {
+        output.name = name;
+      }
     }
-    for (const uint32_t place : hidden) names_.show(place);
+    while (!before.empty()) {
+      names_.restore(std::move(before.back()));
+      before.pop_back();
+    }
     return copy;
   }
 
   const ir::Function& function_;
   const ir::Node& call_;
   const std::function<std::string(std::string_view)>& fresh_name_;
+  const bool keeps_inner_names_;
   const std::string origin_;
   Renamed names_;
+  NameMap<bool> given_;  // names of the call, once one is looked for
 };
 
 }  // namespace
@@ -168,20 +203,26 @@ const std::string* Renamed::find(std::string_view own) const {
 
 std::pair<std::string*, bool> Renamed::add(std::string_view own, std::string_view name) {
   const auto [at, is_new] = at_.emplace(own, static_cast<uint32_t>(values_.size()));
-  if (is_new) values_.push_back({std::string(name)});
-  return {&values_[*at].name, is_new};
+  if (is_new) {
+    values_.push_back({std::string(name)});
+    return {&values_[*at].name, true};
+  }
+  Value& value = values_[*at];
+  if (!value.hidden) return {&value.name, false};
+  value = {std::string(name)};  // only a subgraph before had a value of this name
+  return {&value.name, true};
 }
 
-std::optional<uint32_t> Renamed::hide(std::string_view own) {
-  const uint32_t* at = at_.find(own);
-  if (at == nullptr || std::exchange(values_[*at].hidden, true)) return std::nullopt;
-  return *at;
+Renamed::Before Renamed::shadow(std::string_view own, std::string name) {
+  const auto [at, is_new] = at_.emplace(own, static_cast<uint32_t>(values_.size()));
+  if (is_new) values_.push_back({{}, true});
+  return {*at, std::exchange(values_[*at], {std::move(name)})};
 }
 
 void instantiate(const ir::Function& function, const ir::Node& call,
                  const std::function<std::string(std::string_view hint)>& fresh_name,
                  Renamed* renamed, std::vector<ir::Node>& nodes) {
-  Instance instance(function, call, fresh_name);
+  Instance instance(function, call, fresh_name, renamed != nullptr);
   instance.make(nodes);
   if (renamed != nullptr) *renamed = instance.take_names();
 }

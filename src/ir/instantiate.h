@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,25 +26,30 @@ class Renamed {
   // The name, and whether it is new; an old one stays as it is.
   std::pair<std::string*, bool> add(std::string_view own, std::string_view name);
 
-  // As if there were no such value, until it is shown again. Returns its place; nullopt where there
-  // is none, or it is hidden already.
-  std::optional<uint32_t> hide(std::string_view own);
-  void show(uint32_t place) { values_[place].hidden = false; }
-
- private:
+  // A value of a subgraph has the name, whatever it stood for, until that is restored.
   struct Value {
     std::string name;
-    bool hidden = false;
+    bool hidden = false;  // as if there were no such value
   };
+  struct Before {
+    uint32_t place;
+    Value value;
+  };
+  Before shadow(std::string_view own, std::string name);
+  void restore(Before before) { values_[before.place] = std::move(before.value); }
+
+ private:
   NameMap<uint32_t> at_;
   std::vector<Value> values_;
 };
 
 // Copies of the function's nodes with the caller's values and attributes put in: formal inputs and
 // outputs take the caller's names, all other values fresh ones, attribute references the caller's
-// attribute, the function's default, or nothing. Absent inputs become "". `renamed` gets the names.
-// Nodes keep the versions of the function's own opset imports. Throws Error (invalid_model) where
-// the call does not fit. `nodes`: what it holds is lost, and its memory used.
+// attribute, the function's default, or nothing. Absent inputs become "". `renamed` gets the names;
+// where it is asked for, values of subgraphs keep theirs, by which they are reported, but for names
+// that the call gives to other values. Nodes keep the versions of the function's own opset imports.
+// Throws Error (invalid_model) where the call does not fit. `nodes`: what it holds is lost, and its
+// memory used.
 void instantiate(const ir::Function& function, const ir::Node& call,
                  const std::function<std::string(std::string_view hint)>& fresh_name,
                  Renamed* renamed, std::vector<ir::Node>& nodes);

@@ -127,6 +127,29 @@ Same (a) => (r) { r = Identity (a) }
   EXPECT_FALSE(check_model(inlined).has_errors());
 }
 
+// A branch inside a function may have values that are called as those of the caller.
+TEST(Convert, ValuesOfSubgraphsInFunctionsHideNoneOfTheCaller) {
+  const Model model = Model::from_text(R"(<ir_version: 9, opset_import: ["": 17, "local": 1]>
+g (float[2] t, bool c) => (float[2] y, float[2] p) {
+  y = local.F (t, c)
+  p = Neg (y)
+}
+<domain: "local", opset_import: ["": 17]>
+F (a, c) => (r) {
+  r = If (c) <then_branch = yes () => (float[2] p) { t = Abs (a) p = Add (t, a) },
+              else_branch = no () => (float[2] q) { q = Identity (a) }>
+}
+)");
+  const Model models[] = {model, inline_functions(model), convert_version(model, {.opset = 18})};
+  for (const Model& one : models) {
+    EXPECT_FALSE(check_model(one).has_errors());
+    const auto outputs =
+        Session(one).run({{"t", Tensor::of<float>({-1, 2}, {2})}, {"c", Tensor::scalar(true)}});
+    EXPECT_EQ(outputs[0].tensor().elements<float>()[0], 0);
+    EXPECT_EQ(outputs[0].tensor().elements<float>()[1], 4);
+  }
+}
+
 TEST(Convert, RefusesWhatCanNotBeInlined) {
   const Model circle = Model::from_text(R"(<ir_version: 9, opset_import: ["": 17, "local": 1]>
 g (float[2] x) => (float[2] y) { y = local.F (x) }
