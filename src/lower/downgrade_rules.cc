@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -300,6 +302,21 @@ void pool(DowngradeContext& ctx) {
   if (ctx.old().signature()->attribute("dilations") == nullptr) all_one(ctx, "dilations");
 }
 
+// Up to version 10 nearest takes the pixel below along axes that grow, and the pixel above along
+// those that shrink.
+void require_old_rounding(std::string_view rounding, const std::vector<float>& scales) {
+  if (scales.empty())
+    cannot("its input 'scales' must be constant, since it says how to round there");
+  for (const float scale : scales) {
+    const float step = 1 / scale;
+    if (scale <= 1 && step == std::floor(step)) continue;  // from pixel to pixel
+    const std::string_view old = scale > 1 ? "floor" : "ceil";
+    if (rounding != old)
+      cannot("its nearest_mode is {} and not {}, as it is there along an axis whose scale is {}",
+             rounding, old, scale);
+  }
+}
+
 void resize(DowngradeContext& ctx) {
   enum Input { x, roi, scales, sizes };
   const ops::NodeView view = ctx.newest();
@@ -349,13 +366,13 @@ void resize(DowngradeContext& ctx) {
   const std::string mode = view.attr_string("mode");
   if (coordinates != "asymmetric")
     cannot("its coordinates are {} and not asymmetric, as all are there", coordinates);
-  if (mode == "nearest" && view.attr_string("nearest_mode") != "floor")
-    cannot("its nearest_mode is {} and not floor, as it is there",
-           view.attr_string("nearest_mode"));
   if (mode == "cubic") cannot("its mode is cubic, which is not known there");
   if (ctx.has_input(sizes)) cannot("it is told sizes rather than scales");
   const std::string by = ctx.node().inputs[scales];
   const Tensor* given = ctx.constant(scales);
+  if (given != nullptr && given->element_type() == ElementType::float32)
+    factors.assign(given->elements<float>().begin(), given->elements<float>().end());
+  if (mode == "nearest") require_old_rounding(view.attr_string("nearest_mode"), factors);
   keep_inputs(ctx, 1);
   ctx.set_input(1, by);
   for (const std::string_view name : {"coordinate_transformation_mode", "nearest_mode",
@@ -363,8 +380,6 @@ void resize(DowngradeContext& ctx) {
     ctx.remove_attribute(name);
   if (ctx.since() >= 10) return;
   // Upsample, which makes nothing smaller.
-  if (given != nullptr && given->element_type() == ElementType::float32)
-    factors.assign(given->elements<float>().begin(), given->elements<float>().end());
   if (factors.empty()) cannot("its input 'scales' must be constant");
   if (std::ranges::any_of(factors, [](float scale) { return !(scale >= 1); }))
     cannot("it makes its input smaller");
