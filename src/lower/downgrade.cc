@@ -348,7 +348,7 @@ class Downgrading {
     if (is_final) {
       for (size_t i = 0; i < changed.outputs.size(); ++i) {
         const std::string& name = changed.outputs[i];
-        if (name.empty() || place.scope.find(name) != nullptr) continue;
+        if (name.empty() || i >= node.outputs.size() || place.scope.find(name) != nullptr) continue;
         // Of another shape, perhaps.
         const ops::ValueFacts* known = place.scope.find(node.outputs[i]);
         if (known != nullptr && known->type.is_tensor())

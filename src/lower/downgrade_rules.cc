@@ -207,6 +207,7 @@ void dropout(DowngradeContext& ctx) {
   if (ctx.has_input(1) && ctx.constant(1) != nullptr)
     ctx.set_attribute("ratio", number(ctx, 1, "ratio"));
   ctx.remove_attribute("seed");
+  if (ctx.since() < 7) ctx.set_attribute("is_test", int64_t{1});
   keep_inputs(ctx, 1);
 }
 
@@ -300,6 +301,24 @@ void all_one(DowngradeContext& ctx, std::string_view name) {
 
 void pool(DowngradeContext& ctx) {
   if (ctx.old().signature()->attribute("dilations") == nullptr) all_one(ctx, "dilations");
+}
+
+// Up to opset 13 more outputs than one say that it trains, and then there are five; up to opset 6
+// an attribute says so.
+void batch_normalization(DowngradeContext& ctx) {
+  if (ctx.since() >= 14) return;
+  const bool trains = ctx.newest().attr_int("training_mode", 0) != 0;
+  ctx.remove_attribute("training_mode");
+  std::vector<std::string>& outputs = ctx.node().outputs;
+  constexpr std::array names = {"mean", "var", "saved_mean", "saved_var"};
+  for (size_t i = 1; trains && i <= names.size(); ++i) {
+    if (ctx.has_output(i)) continue;
+    if (outputs.size() <= i) outputs.resize(i + 1);
+    outputs[i] = ctx.fresh_name(names[i - 1]);
+  }
+  if (ctx.since() >= 7) return;
+  ctx.set_attribute("is_test", int64_t{!trains});
+  if (ctx.since() < 6) ctx.set_attribute("consumed_inputs", std::vector<int64_t>{0, 0, 0, 1, 1});
 }
 
 // Up to version 10 nearest takes the pixel below along axes that grow, and the pixel above along
@@ -621,6 +640,7 @@ struct Entry {
 constexpr Entry rules[] = {
     {"Attention", attention_down},
     {"AveragePool", pool},
+    {"BatchNormalization", batch_normalization},
     {"Cast", cast},
     {"CastLike", cast_like},
     {"Clip", clip},

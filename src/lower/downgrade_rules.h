@@ -26,6 +26,7 @@ class DowngradeContext : public ops::UpgradeContext {
   ops::NodeView newest() const { return {node_, newest_}; }  // getters with the newest defaults
   // The elements of an input as far as they are known, as expressions; null where they are not.
   const ops::Dims* elements(size_t input) const;
+  std::string fresh_name(std::string_view hint) const { return services_.fresh_name(hint); }
 
  private:
   const ir::Node& node_;
