@@ -99,8 +99,15 @@ std::string misfit(const ir::Node& node, const schema::Signature& bound) {
   if (static_cast<int64_t>(node.outputs.size()) > bound.max_outputs)
     return fmt::format("it gives at most {} outputs there", bound.max_outputs);
   for (const ir::Attribute& attribute : node.attributes) {
-    if (bound.attribute(attribute.name) == nullptr)
-      return fmt::format("it has no attribute '{}' there", attribute.name);
+    const schema::Attribute* declared = bound.attribute(attribute.name);
+    if (declared == nullptr) return fmt::format("it has no attribute '{}' there", attribute.name);
+    const ir::AttributeKind kind = attribute.effective_kind();
+    if (kind != ir::AttributeKind::undefined && kind != declared->kind)
+      return fmt::format("its attribute '{}' is of another kind there", attribute.name);
+  }
+  for (const schema::Attribute& declared : bound.attributes) {
+    if (declared.required && node.find(declared.name) == nullptr)
+      return fmt::format("it needs the attribute '{}' there", declared.name);
   }
   return {};
 }

@@ -185,7 +185,7 @@ void pad(DowngradeContext& ctx) {
   if (!pads) pads = integers(ctx, 1, "pads");
   if (ctx.has_input(2)) ctx.set_attribute("value", number(ctx, 2, "constant_value"));
   keep_inputs(ctx, 1);
-  ctx.set_attribute("pads", std::move(*pads));
+  ctx.set_attribute(ctx.since() < 2 ? "paddings" : "pads", std::move(*pads));
 }
 
 void clip(DowngradeContext& ctx) {
@@ -224,9 +224,14 @@ bool is_float8(int64_t type) {
 }
 
 void cast(DowngradeContext& ctx) {
-  if (is_float8(ctx.newest().attr_int("to"))) cannot("it makes 8-bit floating-point numbers");
+  const int64_t to = ctx.newest().attr_int("to");
+  if (is_float8(to)) cannot("it makes 8-bit floating-point numbers");
   ctx.remove_attribute("saturate");
   ctx.remove_attribute("round_mode");
+  if (ctx.since() >= 6) return;
+  std::string name(name_of(static_cast<ElementType>(to)));
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  ctx.set_attribute("to", std::string_view(name));
 }
 
 void cast_like(DowngradeContext& ctx) {
@@ -301,6 +306,8 @@ void all_one(DowngradeContext& ctx, std::string_view name) {
 
 void pool(DowngradeContext& ctx) {
   if (ctx.old().signature()->attribute("dilations") == nullptr) all_one(ctx, "dilations");
+  if (ctx.since() < 2 && ctx.newest().has_attribute("p"))
+    ctx.set_attribute("p", static_cast<float>(ctx.newest().attr_int("p")));
 }
 
 // Up to opset 13 more outputs than one say that it trains, and then there are five; up to opset 6
@@ -650,6 +657,7 @@ constexpr Entry rules[] = {
     {"Dropout", dropout},
     {"Gelu", gelu},
     {"Gemm", gemm},
+    {"GlobalLpPool", pool},
     {"GridSample", grid_sample},
     {"GroupNormalization", group_normalization},
     {"Hardmax", softmax},
