@@ -103,11 +103,20 @@ void reduce(DowngradeContext& ctx) {
   if (has_axes) axes_attribute(ctx, ctx.rank(0));
 }
 
+// No axes at all as an input leave everything as it is.
+bool stays(DowngradeContext& ctx) {
+  if (!integers(ctx, 1, "axes").empty()) return false;
+  ctx.node().op_type = "Identity";
+  keep_inputs(ctx, 1);
+  return true;
+}
+
 void squeeze(DowngradeContext& ctx) {
-  if (ctx.has_input(1)) axes_attribute(ctx, ctx.rank(0));
+  if (ctx.has_input(1) && !stays(ctx)) axes_attribute(ctx, ctx.rank(0));
 }
 
 void unsqueeze(DowngradeContext& ctx) {
+  if (stays(ctx)) return;
   std::optional<int64_t> rank = ctx.rank(0);
   if (rank) *rank += static_cast<int64_t>(integers(ctx, 1, "axes").size());
   axes_attribute(ctx, rank);
