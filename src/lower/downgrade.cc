@@ -248,6 +248,38 @@ class Downgrading {
       if (std::string reason = wrong(node.outputs[i], bound.output(i), "output"); !reason.empty())
         return reason;
     }
+    return mixes_types(node, bound, place);
+  }
+
+  // Types that the newest version lets differ.
+  static std::string mixes_types(const ir::Node& node, const schema::Signature& bound,
+                                 const Place& place) {
+    if (&bound == schema::newest(node.domain, node.op_type)) return {};
+    struct First {
+      schema::TypeId type;
+      std::string_view name;  // of the formal
+    };
+    std::vector<std::optional<First>> first(bound.constraints.size());
+    const auto other = [&](const std::string& name, const schema::Formal* formal) -> const First* {
+      if (name.empty() || formal == nullptr || formal->constraint < 0 || !formal->homogeneous)
+        return nullptr;
+      const ops::ValueFacts* known = place.scope.find(name);
+      if (known == nullptr || !is_whole(known->type)) return nullptr;
+      std::optional<First>& seen = first[static_cast<size_t>(formal->constraint)];
+      const schema::TypeId type = schema::type_id(known->type);
+      if (!seen) seen = First{type, formal->name};
+      return seen->type == type ? nullptr : &*seen;
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (const First* same = other(node.inputs[i], bound.input(i)))
+        return fmt::format("its input '{}' must have the type of its '{}' there",
+                           bound.input(i)->name, same->name);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (const First* same = other(node.outputs[i], bound.output(i)))
+        return fmt::format("its output '{}' must have the type of its '{}' there",
+                           bound.output(i)->name, same->name);
+    }
     return {};
   }
 

@@ -524,6 +524,11 @@ void quantize(DowngradeContext& ctx) {
       static_cast<ElementType>(view.attr_int("precision")) == ctx.element(1))
     ctx.remove_attribute("precision");
   if (!has("saturate")) ctx.remove_attribute("saturate");  // of types that are not there
+  // Versions 19 and 21 want both of one type; the division is one of float32 anyway.
+  if (view.node().op_type == "QuantizeLinear" && ctx.since() >= 19 && ctx.since() < 23 &&
+      ctx.element(0) == ElementType::int32 && ctx.element(1) == ElementType::float32)
+    ctx.set_input(0, ctx.before("Cast", {ctx.node().inputs[0]},
+                                {int_attribute("to", static_cast<int64_t>(ElementType::float32))}));
 }
 
 // What normalisations work on: the input in the type of their statistics.

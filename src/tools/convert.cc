@@ -69,6 +69,13 @@ int64_t min_version(const std::vector<const ir::Node*>& nodes, std::string_view 
   return 0;
 }
 
+// Whether a version takes less types than those before it and after it do: QuantizeLinear from
+// opset 19 to 22. Types are known only where nodes are carried down.
+bool narrows_types(const std::vector<const ir::Node*>& nodes, int64_t version) {
+  return version >= 19 && version < 23 &&
+         std::ranges::find(nodes, "QuantizeLinear", &ir::Node::op_type) != nodes.end();
+}
+
 bool has_nodes_of(const std::vector<const ir::Node*>& nodes, std::string_view domain) {
   return std::ranges::any_of(
       nodes, [&](const ir::Node* node) { return ir::canonical_domain(node->domain) == domain; });
@@ -222,7 +229,7 @@ ir::Model converted(const Model& given, const ConvertOptions& options) {
   for_each_graph(*model.graph, [&](ir::Graph& graph) { graph.value_info.clear(); });
   const bool is_older = target < own_opset(model);
   std::vector<const ir::Node*> nodes = nodes_of(model);
-  if (is_older || refusal_of(nodes, "", target).node != nullptr) {
+  if (is_older || refusal_of(nodes, "", target).node != nullptr || narrows_types(nodes, target)) {
     lower::downgrade(model, target);
     nodes = nodes_of(model);
   }
