@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/convert/cast.h"
 #include "lower/downgrade_support.h"
 #include "sardonyx/value.h"
 
@@ -62,7 +63,13 @@ float number(DowngradeContext& ctx, size_t input, std::string_view name) {
         cannot("its input '{}', {}, is no float32, as the attribute there is", name, value);
       return static_cast<float>(value);
     }
-    default: cannot("its input '{}' is neither float32 nor float64", name);
+    case ElementType::float16:
+    case ElementType::bfloat16: {
+      float value = 0;
+      kernels::to_floats(tensor->element_type(), tensor->data(), &value, 1);
+      return value;
+    }
+    default: cannot("its input '{}' is no floating-point number", name);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "ir/tensor.h"
+#include "kernels/convert/cast.h"
 
 namespace sardonyx::ops {
 
@@ -151,6 +152,11 @@ std::string UpgradeContext::scalar_like(float value, size_t like_input, std::str
   const ElementType wanted = element(like_input);
   if (wanted == ElementType::float32) return constant(Tensor::scalar<float>(value), hint);
   if (wanted == ElementType::float64) return constant(Tensor::scalar<double>(value), hint);
+  if (wanted == ElementType::float16 || wanted == ElementType::bfloat16) {
+    Tensor rounded(wanted, {});
+    kernels::to_float16(wanted, &value, rounded.mutable_data(), 1);
+    return constant(std::move(rounded), hint);
+  }
   const std::string plain = constant(Tensor::scalar<float>(value), hint);
   return before("CastLike", {plain, node_.inputs[like_input]});
 }
