@@ -344,6 +344,30 @@ void batch_normalization(DowngradeContext& ctx) {
   if (ctx.since() < 6) ctx.set_attribute("consumed_inputs", std::vector<int64_t>{0, 0, 0, 1, 1});
 }
 
+// In opsets 9 and 10 it has another name.
+void scatter_elements(DowngradeContext& ctx) {
+  if (ctx.since() > 0 || ctx.opset() < 9) return;
+  if (ctx.newest().attr_string("reduction", "none") != "none") cannot("it reduces");
+  ctx.remove_attribute("reduction");
+  if (int64_t axis = ctx.newest().attr_int("axis", 0); axis < 0)
+    ctx.set_attribute("axis", axis + rank_of(ctx, 0));
+  ctx.node().op_type = "Scatter";
+}
+
+// Up to opset 10 negative indices switch nothing on.
+void one_hot(DowngradeContext& ctx) {
+  if (ctx.since() == 0 || ctx.since() >= 11) return;
+  const auto whole = int_attribute("to", static_cast<int64_t>(ElementType::int64));
+  const std::string indices = ctx.before("Cast", {ctx.node().inputs[0]}, {whole});
+  const std::string depth = ctx.before(
+      "Reshape",
+      {ctx.before("Cast", {ctx.node().inputs[1]}, {whole}), ctx.constant_ints({}, "scalar")});
+  const std::string zero = ctx.constant(Tensor::scalar<int64_t>(0), "zero");
+  const std::string from_the_end = ctx.before("Less", {indices, zero});
+  ctx.set_input(0,
+                ctx.before("Where", {from_the_end, ctx.before("Add", {indices, depth}), indices}));
+}
+
 // Up to version 10 nearest takes the pixel below along axes that grow, and the pixel above along
 // those that shrink.
 void require_old_rounding(std::string_view rounding, const std::vector<float>& scales) {
@@ -686,6 +710,7 @@ constexpr Entry rules[] = {
     {"LogSoftmax", softmax},
     {"LpPool", pool},
     {"MaxPool", pool},
+    {"OneHot", one_hot},
     {"Pad", pad},
     {"QuantizeLinear", quantize},
     {"RMSNormalization", rms_normalization},
@@ -703,6 +728,7 @@ constexpr Entry rules[] = {
     {"Resize", resize},
     {"RoiAlign", roi_align},
     {"RotaryEmbedding", rotary_embedding_down},
+    {"ScatterElements", scatter_elements},
     {"Shape", shape},
     {"Slice", slice},
     {"Softmax", softmax},
