@@ -186,6 +186,75 @@ def test_broken_models_are_refused(sardonyx, tmp_path):
     sardonyx.fails(4, "convert", tmp_path / "m.onnx", tmp_path / "n.onnx", "--opset", 21, mentions=["Softmax", "D-10"])
 
 
+HALF, INTS, INT64 = TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64
+PARAMETERS = {name: numpy.array([1, 2], numpy.float32) for name in ("s", "b", "m", "v")}
+EMPTY = {"a": numpy.array([], numpy.int64)}
+
+
+@pytest.mark.parametrize("node, old, opset, kinds, constants", [
+    # Up to opset 6 a Dropout or BatchNormalization that does not say so is not inference.
+    (helper.make_node("Dropout", ["x"], ["y"]), 13, 6, [FLOAT], {}),
+    (helper.make_node("Dropout", ["x", "r"], ["y"]), 13, 1, [FLOAT], {"r": numpy.float32(0.75)}),
+    (helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"]), 15, 6, [FLOAT], PARAMETERS),
+    (helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], is_test=1), 6, 5, [FLOAT], PARAMETERS),
+    (helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y", "z", "w"], training_mode=1), 15, 9, [FLOAT] * 3, PARAMETERS),
+    (helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], training_mode=1), 15, 13, [FLOAT], PARAMETERS),
+    # Attributes were of other kinds or had other names.
+    (helper.make_node("Cast", ["x"], ["y"], to=INTS), 13, 5, [INTS], {}),
+    (helper.make_node("LpPool", ["x"], ["y"], kernel_shape=[2, 2], p=3), 2, 1, [FLOAT], {}),
+    (helper.make_node("GlobalLpPool", ["x"], ["y"], p=3), 2, 1, [FLOAT], {}),
+    (helper.make_node("Pad", ["x"], ["y"], pads=[0, 0, 1, 0, 0, 0, 0, 2], value=7.0), 2, 1, [FLOAT], {}),
+    # Half precision.
+    (helper.make_node("Clip", ["x"], ["y"], min=-1.0, max=1.5), 6, 7, [HALF], {}),
+    (helper.make_node("Pad", ["x"], ["y"], pads=[0, 0, 1, 0, 0, 0, 0, 2], value=7.0), 2, 10, [HALF], {}),
+    # No axes at all, not all of them.
+    (helper.make_node("Squeeze", ["x", "a"], ["y"]), 13, 11, [FLOAT], EMPTY),
+    (helper.make_node("Unsqueeze", ["x", "a"], ["y"]), 13, 11, [FLOAT], EMPTY),
+    # Of one name or another, and with negative indices.
+    (helper.make_node("Scatter", ["x", "i", "u"], ["y"], axis=3), 9, 10, [FLOAT],
+     {"i": numpy.array([[[[1, 3]]]]), "u": numpy.array([[[[8, 9]]]], numpy.float32)}),
+    (helper.make_node("OneHot", ["i", "d", "u"], ["y"]), 11, 10, [FLOAT],
+     {"i": numpy.array([0, -1, 3]), "d": numpy.array([3]), "u": numpy.array([5, 6], numpy.float32)}),
+    (helper.make_node("OneHot", ["i", "d", "u"], ["y"]), 9, 10, [FLOAT],
+     {"i": numpy.array([0, -1, 3]), "d": numpy.array([3]), "u": numpy.array([5, 6], numpy.float32)}),
+    # Versions 19 and 21 have one type for both inputs.
+    (helper.make_node("QuantizeLinear", ["i", "s"], ["y"]), 13, 21, [TensorProto.UINT8],
+     {"i": numpy.array([1, 30], numpy.int32), "s": numpy.float32(0.5)}),
+])
+def test_old_versions_mean_what_newer_ones_do(sardonyx, tmp_path, node, old, opset, kinds, constants):
+    ranks = [1 if name in ("z", "w") or node.input[0] != "x" else 4 for name in node.output]
+    if node.op_type == "OneHot":
+        ranks = [2]
+    x = X.astype(numpy.float16) if kinds[0] == HALF else X
+    model = model_of([node], [("x", HALF if kinds[0] == HALF else FLOAT, [1, 2, 3, 4])],
+                     [(name, kind, [None] * rank) for name, kind, rank in zip(node.output, kinds, ranks)], old, constants.items())
+    convert(sardonyx, tmp_path, model, opset)
+    was, now = (sardonyx.outputs(tmp_path / name, {"x": x}, tmp_path) for name in ("old.onnx", "new.onnx"))
+    for a, b in zip(was, now):
+        assert a.dtype == b.dtype
+        numpy.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale, rounding, fits", [(0.6, "floor", False), (0.6, "ceil", True), (1.5, "floor", True), (1.5, "ceil", False),
+                                                   (0.5, "floor", True), (0.5, "round_prefer_floor", True)])
+def test_resize_of_opset_10_rounds_by_direction(sardonyx, tmp_path, scale, rounding, fits):
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], coordinate_transformation_mode="asymmetric", nearest_mode=rounding)
+    model = model_of([node], [("x", FLOAT, [1, 2, 3, 4])], [("y", FLOAT, [None] * 4)], 13,
+                     initializers=[("s", numpy.array([1, 1, scale, scale], numpy.float32))])
+    if not fits:
+        onnx.save(model, tmp_path / "m.onnx")
+        sardonyx.fails(6, "convert", tmp_path / "m.onnx", tmp_path / "n.onnx", "--opset", 10, mentions=["nearest_mode", "opset 11 is the least"])
+        return
+    new = convert(sardonyx, tmp_path, model, 10)
+    numpy.testing.assert_array_equal(outputs(new, {"x": X})[0], outputs(model, {"x": X})[0])
+
+
+def test_types_that_may_not_differ_in_older_versions(sardonyx, tmp_path):
+    model = model_of([helper.make_node("Pow", ["x", "e"], ["y"])], [("x", FLOAT, [2]), ("e", TensorProto.DOUBLE, [2])], [("y", FLOAT, [2])], 15)
+    onnx.save(model, tmp_path / "m.onnx")
+    sardonyx.fails(6, "convert", tmp_path / "m.onnx", tmp_path / "n.onnx", "--opset", 11, mentions=["'Y'", "'X'", "opset 12 is the least"])
+
+
 @pytest.mark.parametrize("opset", [11, 12, 13])
 @pytest.mark.parametrize("node, old", [
     (helper.make_node("Upsample", ["x", "s"], ["y"]), 9), (helper.make_node("Resize", ["x", "s"], ["y"], mode="linear"), 10)])
