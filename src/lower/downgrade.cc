@@ -527,6 +527,7 @@ std::string obstacle(const ir::Node& node, int64_t version) {
   if (bound == schema::newest(node.domain, node.op_type)) return {};
   if (bound->extra && node.domain.empty()) return "that has no such operator";
   if (std::string reason = misfit(node, *bound); !reason.empty()) return reason;
+  if (std::string reason = unknown_value(node, version); !reason.empty()) return reason;
   if (!means_the_same(node, *bound)) return "the same node means something else there";
   return {};
 }

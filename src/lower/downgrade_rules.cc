@@ -745,6 +745,8 @@ struct LateValue {
   int64_t since;  // opset
 };
 constexpr LateValue late_values[] = {
+    {"GridSample", "mode", "linear", 20},
+    {"GridSample", "mode", "cubic", 20},
     {"Pad", "mode", "wrap", 19},
     {"Resize", "coordinate_transformation_mode", "half_pixel_symmetric", 19},
     {"ScatterElements", "reduction", "max", 18},

@@ -249,6 +249,15 @@ def test_resize_of_opset_10_rounds_by_direction(sardonyx, tmp_path, scale, round
     numpy.testing.assert_array_equal(outputs(new, {"x": X})[0], outputs(model, {"x": X})[0])
 
 
+@pytest.mark.parametrize("word, old, opset", [("bilinear", 16, 18), ("bicubic", 16, 19), ("linear", 20, 16), ("cubic", 20, 16), (None, 20, 16)])
+def test_modes_of_grid_sample_have_the_words_of_their_opset(sardonyx, tmp_path, word, old, opset):
+    grid = numpy.linspace(-1, 1, 8, dtype=numpy.float32).reshape(1, 2, 2, 2)
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], **({"mode": word} if word else {}))
+    model = model_of([node], [("x", FLOAT, [1, 2, 3, 4])], [("y", FLOAT, [None] * 4)], old, initializers=[("g", grid)])
+    new = convert(sardonyx, tmp_path, model, opset)
+    numpy.testing.assert_allclose(outputs(new, {"x": X})[0], outputs(model, {"x": X})[0], rtol=1e-5, atol=1e-6)
+
+
 def test_types_that_may_not_differ_in_older_versions(sardonyx, tmp_path):
     model = model_of([helper.make_node("Pow", ["x", "e"], ["y"])], [("x", FLOAT, [2]), ("e", TensorProto.DOUBLE, [2])], [("y", FLOAT, [2])], 15)
     onnx.save(model, tmp_path / "m.onnx")
