@@ -15,6 +15,7 @@
 #include "base/similar.h"
 #include "compose/value_types.h"
 #include "infer/infer.h"
+#include "ir/named_values.h"
 #include "ir/walk.h"
 
 namespace sardonyx::compose {
@@ -84,6 +85,7 @@ class Extraction {
 
   static std::vector<std::string> needed_by(const ir::Node& node) {
     std::vector<std::string> names = node.inputs;
+    ir::for_each_named_value(node, [&](const std::string& name) { names.push_back(name); });
     ir::for_each_subgraph(node, [&](const ir::Graph& inner, const ir::Attribute&, int) {
       for (std::string& name : infer::captured_names(inner)) names.push_back(std::move(name));
     });

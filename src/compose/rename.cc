@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "ir/dimension.h"
+#include "ir/named_values.h"
 
 namespace sardonyx::compose {
 namespace {
@@ -68,6 +69,7 @@ class Names {
     called(node.domain, node.op_type);
     for (std::string& name : node.inputs) value(name);
     for (std::string& name : node.outputs) value(name);
+    ir::for_each_named_value(node, [&](std::string& name) { value(name); });
     for (ir::NodeDeviceConfiguration& device : node.device_configurations) {
       for (ir::ShardingSpec& spec : device.sharding_spec) value(spec.tensor_name);
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "ir/named_values.h"
 #include "ir/origin.h"
 
 namespace sardonyx::ir {
@@ -88,6 +89,7 @@ class Instance {
     node.attributes.clear();
     node.attributes.reserve(of.attributes.size());
     for (const ir::Attribute& attribute : of.attributes) put_attribute(attribute, node);
+    for_each_named_value(node, [&](std::string& name) { name = renamed(name); });
     put(of.doc_string, node.doc_string);
     put(of.metadata_props, node.metadata_props);
     put(of.device_configurations, node.device_configurations);

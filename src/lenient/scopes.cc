@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/named_values.h"
 #include "ir/walk.h"
 
 namespace sardonyx::lenient {
@@ -108,6 +109,7 @@ void for_each_use(const ir::Node& node, const std::function<void(const std::stri
   for (const std::string& name : node.inputs) {
     if (!name.empty()) use(name);
   }
+  ir::for_each_named_value(node, use);
   if (!ir::has_graphs(node)) return;
   std::unordered_set<const ir::Graph*> seen;  // of graphs that attributes share
   ir::WalkCallbacks callbacks;

@@ -117,6 +117,29 @@ def test_extract_drops_functions_nobody_calls(sardonyx, save, tmp_path):
     assert sorted(f.name for f in onnx.load(tmp_path / "p.onnx").functions) == ["inner", "one"]
 
 
+GRADIENT = """<ir_version: 8, opset_import: ["" : 17, "ai.onnx.preview.training" : 1, "f" : 1]>
+  g (float[2] x) => (float[2] d, float[2] e) {
+    s = Mul (x, x)
+    y = ReduceSum <keepdims = 0> (s)
+    d = ai.onnx.preview.training.Gradient <xs = ["x"], y = "y"> (x)
+    e = f.slope (x)
+  }
+  <domain: "f", opset_import: ["" : 17, "ai.onnx.preview.training" : 1]> slope (a) => (b) {
+    y = ReduceSum <keepdims = 0> (a)
+    b = ai.onnx.preview.training.Gradient <xs = ["a"], y = "y"> (a)
+  }"""
+
+
+def test_values_that_gradients_name_are_carried_along(sardonyx, save, tmp_path):
+    x = np.array([1, 2], np.float32)
+    model = save(GRADIENT)
+    sardonyx("rename", model, tmp_path / "r.onnx", "--prefix", "p_")
+    sardonyx("extract", model, tmp_path / "e.onnx", "--input", "x", "--output", "d", "--output", "e")
+    for path, name in ((model, "x"), (tmp_path / "r.onnx", "p_x"), (tmp_path / "e.onnx", "x")):
+        slopes = sardonyx.outputs(path, {name: x}, tmp_path)
+        np.testing.assert_array_equal(slopes, [[2, 4], [1, 1]])
+
+
 # ---- merge
 
 FIRST = """<ir_version: 7, opset_import: ["" : 17, "f": 1]>
