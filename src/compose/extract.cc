@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/similar.h"
+#include "compose/rename.h"
 #include "compose/value_types.h"
 #include "infer/infer.h"
 #include "ir/named_values.h"
@@ -126,8 +127,11 @@ class Extraction {
     std::unordered_set<std::string> kept;  // values of the part
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (!kept_nodes_[i]) continue;
-      part.nodes.push_back(graph_.nodes[i]);
-      kept.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
+      ir::Node& node = part.nodes.emplace_back(graph_.nodes[i]);
+      for (std::string& output : node.outputs) {
+        if (given_.contains(output)) output = spare_name(output);  // another output is needed
+        kept.insert(output);
+      }
     }
     const auto wanted = [&](const std::string& name) {
       return needed_.contains(name) && !given_.contains(name);
@@ -160,6 +164,15 @@ class Extraction {
     return part;
   }
 
+  // A name that no value of the model has.
+  std::string spare_name(const std::string& name) {
+    if (taken_.empty()) taken_ = value_names(model_);
+    for (int i = 0;; ++i) {
+      const auto [spare, is_new] = taken_.insert(fmt::format("{}__{}", name, i));
+      if (is_new) return *spare;
+    }
+  }
+
   ir::ValueInfo info_of(const std::string& name) {
     for (const auto* infos : {&graph_.inputs, &graph_.outputs, &graph_.value_info}) {
       for (const ir::ValueInfo& info : *infos) {
@@ -180,6 +193,7 @@ class Extraction {
   const std::vector<std::string>& outputs_;
   std::unordered_map<std::string_view, size_t> producers_;
   std::unordered_set<std::string> model_inputs_, initializers_, given_, needed_;
+  std::set<std::string> taken_;  // once a spare name is asked for
   std::vector<bool> kept_nodes_;
   std::vector<std::pair<size_t, std::string>> waiting_;
   std::optional<std::unordered_map<std::string, ir::TypeProto>> types_;

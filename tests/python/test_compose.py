@@ -117,6 +117,15 @@ def test_extract_drops_functions_nobody_calls(sardonyx, save, tmp_path):
     assert sorted(f.name for f in onnx.load(tmp_path / "p.onnx").functions) == ["inner", "one"]
 
 
+def test_one_output_of_a_node_may_be_given_and_another_needed(sardonyx, save, tmp_path):
+    model = save("""<ir_version: 8, opset_import: ["" : 17]>
+      g (float[4] x) => (float[2] c, float[2] d) { a, b = Split (x)  c = Neg (a)  d = Abs (b) }""")
+    sardonyx("extract", model, tmp_path / "p.onnx", "--input", "x", "--input", "a", "--output", "c", "--output", "d")
+    onnx.checker.check_model(onnx.load(tmp_path / "p.onnx"), full_check=True)
+    feeds = {"x": np.array([1, 2, -3, -4], np.float32), "a": np.array([7, 8], np.float32)}
+    np.testing.assert_array_equal(sardonyx.outputs(tmp_path / "p.onnx", feeds, tmp_path), [[-7, -8], [3, 4]])
+
+
 GRADIENT = """<ir_version: 8, opset_import: ["" : 17, "ai.onnx.preview.training" : 1, "f" : 1]>
   g (float[2] x) => (float[2] d, float[2] e) {
     s = Mul (x, x)
