@@ -10,6 +10,7 @@
 #include "compose/extract.h"
 #include "compose/rename.h"
 #include "ir/may_agree.h"
+#include "ir/walk.h"
 #include "wire/text_print.h"
 #include "wire/write.h"
 
@@ -34,16 +35,36 @@ std::string listed(const std::vector<ir::ValueInfo>& infos) {
   return text;
 }
 
-// Functions of one key that say different things.
+bool calls_any(const ir::Function& function, const std::set<std::string>& names) {
+  bool calls = false;
+  ir::walk(function, {.node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
+             calls = calls || names.contains(node.op_type);
+           }});
+  return calls;
+}
+
+// Names of functions of one key that say different things, themselves or by what they call.
 std::set<std::string> clashing_functions(const ir::Model& first, const ir::Model& second) {
   std::map<FunctionId, const ir::Function*> known;
   for (const ir::Function& function : first.functions) known[id_of(function)] = &function;
   std::set<std::string> clashes;
+  std::vector<const ir::Function*> same;
   for (const ir::Function& function : second.functions) {
     const auto found = known.find(id_of(function));
-    if (found != known.end() &&
-        wire::write_function(*found->second) != wire::write_function(function))
+    if (found == known.end()) continue;
+    if (wire::write_function(*found->second) == wire::write_function(function)) {
+      same.push_back(&function);
+    } else {
       clashes.insert(function.name);
+    }
+  }
+  for (size_t before = 0; before != clashes.size();) {
+    before = clashes.size();
+    std::erase_if(same, [&](const ir::Function* function) {
+      const bool differs = clashes.contains(function->name) || calls_any(*function, clashes);
+      if (differs) clashes.insert(function->name);
+      return differs;
+    });
   }
   return clashes;
 }

@@ -172,6 +172,16 @@ def test_merge_with_clashing_functions(sardonyx, save, tmp_path):
     np.testing.assert_array_equal(sardonyx.outputs(out, {"x": x}, tmp_path)[1], np.zeros(3, np.float32))
 
 
+def test_functions_that_differ_by_what_they_call_clash(sardonyx, save, tmp_path):
+    calls = """<domain: "f", opset_import: ["" : 17, "f": 1]> act (a) => (b) { b = f.inner (a) }
+      <domain: "f", opset_import: ["" : 17]> inner (a) => (b) { b = Neg (a) }"""
+    first, second = (save(text[:text.index("<domain")] + calls.replace("Neg", op), f"{op}.onnx") for text, op in ((FIRST, "Relu"), (SECOND, "Neg")))
+    sardonyx("merge", first, second, tmp_path / "m.onnx", "--map", "y=u", "--map", "y=v", "--prefix2", "b_")
+    assert len(onnx.load(tmp_path / "m.onnx").functions) == 4
+    x = np.array([1, -2, 3], np.float32)
+    np.testing.assert_array_equal(sardonyx.outputs(tmp_path / "m.onnx", {"x": x}, tmp_path)[1], np.zeros(3, np.float32))
+
+
 def test_merge_can_choose_outputs(sardonyx, save, tmp_path):
     first, second = save(FIRST, "first.onnx"), save(SECOND.replace("Neg", "Relu"), "second.onnx")
     sardonyx("merge", first, second, tmp_path / "m.onnx", "--map", "y=u", "--map", "k=v", "--output", "y", "--output", "w")
