@@ -131,6 +131,8 @@ class Merging {
     std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) { return fed.contains(i.name); });
     std::erase_if(graph.initializers,
                   [&](const ir::TensorProto& t) { return fed.contains(t.name); });
+    std::erase_if(graph.sparse_initializers,
+                  [&](const ir::SparseTensorProto& t) { return fed.contains(t.values.name); });
     for (const auto& [input, output] : fed) {
       const bool is_first = connected_.insert(output).second;
       if (!is_first) {
@@ -236,8 +238,15 @@ class Merging {
   }
 
   void choose_outputs() {
-    std::vector<std::string> inputs;
-    for (const ir::ValueInfo& input : first_.graph->inputs) inputs.push_back(input.name);
+    const ir::Graph& graph = *first_.graph;
+    std::set<std::string_view> defaults;
+    for (const ir::TensorProto& tensor : graph.initializers) defaults.insert(tensor.name);
+    for (const ir::SparseTensorProto& tensor : graph.sparse_initializers)
+      defaults.insert(tensor.values.name);
+    std::vector<std::string> inputs;  // those with a default keep it
+    for (const ir::ValueInfo& input : graph.inputs) {
+      if (!defaults.contains(input.name)) inputs.push_back(input.name);
+    }
     first_ = extract(first_, inputs, options_.outputs);
   }
 

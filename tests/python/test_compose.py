@@ -190,6 +190,17 @@ def test_merge_can_choose_outputs(sardonyx, save, tmp_path):
     assert names(model.graph.output) == ["y", "w"] and len(model.functions) == 1
 
 
+def test_chosen_outputs_keep_inputs_with_a_default(sardonyx, save, tmp_path):
+    """Up to IR version 3 all initializers are inputs, too."""
+    first, second = (save(f"""<ir_version: 3, opset_import: ["" : 8]>
+      g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {{{value}, {value}}}> {{ y = Add (x, w) }}""", f"{value}.onnx") for value in (1, 2))
+    sardonyx("merge", first, second, tmp_path / "m.onnx", "--map", "y=x", "--prefix1", "a_", "--prefix2", "b_", "--output", "b_y")
+    model = onnx.load(tmp_path / "m.onnx")
+    assert sorted(names(model.graph.initializer)) == ["a_w", "b_w"] and names(model.graph.input) == ["a_x", "a_w", "b_w"]
+    x = np.array([1, -2], np.float32)
+    np.testing.assert_array_equal(sardonyx.outputs(tmp_path / "m.onnx", {"a_x": x}, tmp_path)[0], x + 3)
+
+
 @pytest.mark.parametrize("change, arguments, words", [
     (("\"\" : 17, \"f\": 1]>\n  two", "\"\" : 16, \"f\": 1]>\n  two"), ["--map", "y=u"], ["16", "17"]),
     (("float[N] u", "int64[N] u"), ["--map", "y=u"], ["int64"]),
