@@ -1,6 +1,7 @@
 #include "compose/merge.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>
@@ -43,11 +44,28 @@ bool calls_any(const ir::Function& function, const std::set<std::string>& names)
   return calls;
 }
 
-// Names of functions of one key that say different things, themselves or by what they call.
-std::set<std::string> clashing_functions(const ir::Model& first, const ir::Model& second) {
+// Names of a model's functions that another model calls as operators, having no such function.
+std::set<std::string> operators_elsewhere(const ir::Model& model, const ir::Model& other) {
+  std::set<FunctionId> defined, theirs;
+  for (const ir::Function& function : model.functions) defined.insert(id_of(function));
+  for (const ir::Function& function : other.functions) theirs.insert(id_of(function));
+  std::set<std::string> names;
+  if (defined.empty()) return names;
+  const ir::WalkCallbacks look = {.node = [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
+    const FunctionId called(ir::canonical_domain(node.domain), node.op_type, node.overload);
+    if (defined.contains(called) && !theirs.contains(called)) names.insert(node.op_type);
+  }};
+  ir::walk(*other.graph, look);
+  for (const ir::Function& function : other.functions) ir::walk(function, look);
+  return names;
+}
+
+// Names of functions of one key that say different things, themselves or by what they call, which
+// `clashes` is of already.
+std::set<std::string> clashing_functions(const ir::Model& first, const ir::Model& second,
+                                         std::set<std::string> clashes) {
   std::map<FunctionId, const ir::Function*> known;
   for (const ir::Function& function : first.functions) known[id_of(function)] = &function;
-  std::set<std::string> clashes;
   std::vector<const ir::Function*> same;
   for (const ir::Function& function : second.functions) {
     const auto found = known.find(id_of(function));
@@ -58,7 +76,7 @@ std::set<std::string> clashing_functions(const ir::Model& first, const ir::Model
       clashes.insert(function.name);
     }
   }
-  for (size_t before = 0; before != clashes.size();) {
+  for (size_t before = SIZE_MAX; before != clashes.size();) {
     before = clashes.size();
     std::erase_if(same, [&](const ir::Function* function) {
       const bool differs = clashes.contains(function->name) || calls_any(*function, clashes);
@@ -71,7 +89,11 @@ std::set<std::string> clashing_functions(const ir::Model& first, const ir::Model
 
 void add_prefix(ir::Model& model, const std::string& prefix, const std::set<std::string>& clashes) {
   if (prefix.empty()) return;
-  rename(model, prefixed(model, prefix, clashes));
+  std::set<std::string> own;
+  for (const ir::Function& function : model.functions) {
+    if (clashes.contains(function.name)) own.insert(function.name);
+  }
+  rename(model, prefixed(model, prefix, own));
   model.graph->name = prefix + model.graph->name;
 }
 
@@ -86,7 +108,12 @@ class Merging {
     if (!first_.training_info.empty() || !second_.training_info.empty())
       fail(ErrorCode::unsupported, "models with training information cannot be merged");
     for (const auto& [output, input] : options_.connections) require_connectable(output, input);
-    const std::set<std::string> clashes = clashing_functions(first_, second_);
+    std::set<std::string> of_one = operators_elsewhere(first_, second_);
+    if (!of_one.empty()) require_prefix(options_.first_prefix, "first", *of_one.begin());
+    std::set<std::string> of_other = operators_elsewhere(second_, first_);
+    if (!of_other.empty()) require_prefix(options_.second_prefix, "second", *of_other.begin());
+    of_one.merge(of_other);
+    const std::set<std::string> clashes = clashing_functions(first_, second_, std::move(of_one));
     if (!clashes.empty() && options_.first_prefix.empty() && options_.second_prefix.empty())
       fail(ErrorCode::bad_input,
            "both models define function '{}', in different ways; a prefix keeps them apart",
@@ -116,6 +143,15 @@ class Merging {
     if (from->type && to->type && !ir::may_agree(*from->type, *to->type))
       fail(ErrorCode::bad_input, "output '{}' is {} and cannot feed input '{}', which is {}",
            output, wire::print(*from->type), input, wire::print(*to->type));
+  }
+
+  static void require_prefix(const std::string& prefix, std::string_view which,
+                             std::string_view function) {
+    if (!prefix.empty()) return;
+    fail(ErrorCode::bad_input,
+         "the {} model defines function '{}', which is an operator to the other; a prefix for that "
+         "model keeps them apart",
+         which, function);
   }
 
   // Inputs of the second model that are fed take the name of what feeds them.

@@ -182,6 +182,16 @@ def test_functions_that_differ_by_what_they_call_clash(sardonyx, save, tmp_path)
     np.testing.assert_array_equal(sardonyx.outputs(tmp_path / "m.onnx", {"x": x}, tmp_path)[1], np.zeros(3, np.float32))
 
 
+def test_a_function_is_no_operator_of_the_other_model(sardonyx, save, tmp_path):
+    head = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g (float[2] x) => (float[2] y) { y = com.microsoft.QuickGelu (x) }'
+    operator = save(head, "operator.onnx")
+    function = save(head + '<domain: "com.microsoft", opset_import: ["" : 17]> QuickGelu (a) => (b) { b = Neg (a) }', "function.onnx")
+    out, x = tmp_path / "m.onnx", np.array([1, -2], np.float32)
+    sardonyx.fails(BAD_INPUT, "merge", function, operator, out, "--map", "y=x", "--prefix2", "b_", mentions=["first", "QuickGelu", "prefix"])
+    sardonyx("merge", operator, function, out, "--map", "y=x", "--prefix2", "b_")
+    np.testing.assert_array_equal(sardonyx.outputs(out, {"x": x}, tmp_path)[0], -sardonyx.outputs(operator, {"x": x}, tmp_path)[0])
+
+
 def test_merge_can_choose_outputs(sardonyx, save, tmp_path):
     first, second = save(FIRST, "first.onnx"), save(SECOND.replace("Neg", "Relu"), "second.onnx")
     sardonyx("merge", first, second, tmp_path / "m.onnx", "--map", "y=u", "--map", "k=v", "--output", "y", "--output", "w")
