@@ -240,6 +240,8 @@ class Downgrading {
     if (std::string reason = broadcasts(node, place); !reason.empty()) return reason;
     if (node.op_type == "Mod" && opset_ < 28 && divides_floats(node, place))
       return "floating-point numbers need fmod = 1 there";
+    if (node.op_type == "GridSample" && opset_ < 20 && !is_picture(node, place))
+      return "its input is no picture of two dimensions, as all are there";
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (std::string reason = wrong(node.inputs[i], bound.input(i), "input"); !reason.empty())
         return reason;
@@ -281,6 +283,11 @@ class Downgrading {
                            bound.output(i)->name, same->name);
     }
     return {};
+  }
+
+  static bool is_picture(const ir::Node& node, const Place& place) {
+    const ops::ValueFacts* known = node.inputs.empty() ? nullptr : place.scope.find(node.inputs[0]);
+    return known == nullptr || !known->type.shape || known->type.shape->size() == 4;
   }
 
   static bool divides_floats(const ir::Node& node, const Place& place) {
@@ -371,6 +378,7 @@ class Downgrading {
     if (is_final) {
       drop_defaults(changed, *bound);
       trim(changed.inputs), trim(changed.outputs);
+      count_axes_from_the_start(changed, place);
       std::string reason = misfit(changed, *bound);
       if (reason.empty()) reason = why_not_by_values(changed, *bound, place);
       if (!reason.empty()) return reason;

@@ -210,6 +210,8 @@ EMPTY = {"a": numpy.array([], numpy.int64)}
     # No axes at all, not all of them.
     (helper.make_node("Squeeze", ["x", "a"], ["y"]), 13, 11, [FLOAT], EMPTY),
     (helper.make_node("Unsqueeze", ["x", "a"], ["y"]), 13, 11, [FLOAT], EMPTY),
+    # Axes count from the start up to opset 10.
+    (helper.make_node("Split", ["x", "a"], ["y", "t"], axis=-1), 13, 10, [FLOAT, FLOAT], {"a": numpy.array([1, 3])}),
     # Of one name or another, and with negative indices.
     (helper.make_node("Scatter", ["x", "i", "u"], ["y"], axis=3), 9, 10, [FLOAT],
      {"i": numpy.array([[[[1, 3]]]]), "u": numpy.array([[[[8, 9]]]], numpy.float32)}),
@@ -228,7 +230,8 @@ def test_old_versions_mean_what_newer_ones_do(sardonyx, tmp_path, node, old, ops
     x = X.astype(numpy.float16) if kinds[0] == HALF else X
     model = model_of([node], [("x", HALF if kinds[0] == HALF else FLOAT, [1, 2, 3, 4])],
                      [(name, kind, [None] * rank) for name, kind, rank in zip(node.output, kinds, ranks)], old, constants.items())
-    convert(sardonyx, tmp_path, model, opset)
+    new = convert(sardonyx, tmp_path, model, opset)
+    assert opset >= 11 or all(attribute.i >= 0 for node in new.graph.node for attribute in node.attribute if attribute.name == "axis")
     was, now = (sardonyx.outputs(tmp_path / name, {"x": x}, tmp_path) for name in ("old.onnx", "new.onnx"))
     for a, b in zip(was, now):
         assert a.dtype == b.dtype
@@ -256,6 +259,12 @@ def test_modes_of_grid_sample_have_the_words_of_their_opset(sardonyx, tmp_path, 
     model = model_of([node], [("x", FLOAT, [1, 2, 3, 4])], [("y", FLOAT, [None] * 4)], old, initializers=[("g", grid)])
     new = convert(sardonyx, tmp_path, model, opset)
     numpy.testing.assert_allclose(outputs(new, {"x": X})[0], outputs(model, {"x": X})[0], rtol=1e-5, atol=1e-6)
+
+
+def test_volumes_are_not_sampled_before_opset_20(sardonyx, tmp_path):
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], mode="nearest")
+    onnx.save(model_of([node], [("x", FLOAT, [1, 1, 2, 2, 2]), ("g", FLOAT, [1, 1, 1, 1, 3])], [("y", FLOAT, [None] * 5)], 20), tmp_path / "m.onnx")
+    sardonyx.fails(6, "convert", tmp_path / "m.onnx", tmp_path / "n.onnx", "--opset", 16, mentions=["no picture", "opset 20 is the least"])
 
 
 def test_types_that_may_not_differ_in_older_versions(sardonyx, tmp_path):
