@@ -69,6 +69,8 @@ class AttentionNodes {
     }
     if (!bias.empty()) scores = ctx_.before("Add", {scores, bias});
     if (ctx_.has_input(mask)) scores = ctx_.before("Add", {scores, mask_to_add()});
+    if (ctx_.element(v) != ctx_.element(q))
+      values = ctx_.before("CastLike", {values, ctx_.node().inputs[q]});
     const std::string summed = ctx_.before("MatMul", {shares(scores), values});
     const std::string y = ctx_.node().outputs[0];
     if (rank_ == 4) {
@@ -153,7 +155,9 @@ class AttentionNodes {
       cannot("its mask must surely have a column for each key");
     may_see_nothing_ = true;
     const std::string& given = ctx_.node().inputs[mask];
-    return ctx_.element(mask) == ElementType::boolean ? added(given) : given;
+    if (ctx_.element(mask) == ElementType::boolean) return added(given);
+    if (ctx_.element(mask) == ctx_.element(0)) return given;
+    return ctx_.before("CastLike", {given, ctx_.node().inputs[0]});
   }
 
   // Heads of queries that share a head of keys.
@@ -278,11 +282,13 @@ void trilu_down(DowngradeContext& ctx) {
   if (rank < 2 || element == ElementType::undefined) cannot("the type of its input is not known");
   const std::string x = ctx.node().inputs[0], y = ctx.node().outputs[0];
   const std::string columns = numbers_below(ctx, size(ctx, x, rank - 1));
-  std::string rows =
+  const std::string rows =
       ctx.before("Unsqueeze", {numbers_below(ctx, size(ctx, x, rank - 2)), constant(ctx, {1})});
-  if (ctx.has_input(1)) rows = ctx.before("Add", {rows, ctx.node().inputs[1]});
+  // The diagonal that an element is on, compared with one that may be any number.
+  const std::string at = ctx.has_input(1) ? ctx.before("Sub", {columns, rows}) : columns;
+  const std::string& from = ctx.has_input(1) ? ctx.node().inputs[1] : rows;
   const bool upper = ctx.newest().attr_int("upper", 1) != 0;
-  const std::string kept = upper ? at_most(ctx, rows, columns) : at_most(ctx, columns, rows);
+  const std::string kept = upper ? at_most(ctx, from, at) : at_most(ctx, at, from);
   Tensor zero(element, {});
   if (element == ElementType::string) cannot("its input is of strings");
   std::fill_n(static_cast<uint8_t*>(zero.mutable_data()), zero.byte_size(), uint8_t{0});

@@ -261,6 +261,30 @@ def test_modes_of_grid_sample_have_the_words_of_their_opset(sardonyx, tmp_path, 
     numpy.testing.assert_allclose(outputs(new, {"x": X})[0], outputs(model, {"x": X})[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kinds, mask", [((HALF, HALF), numpy.float32), ((FLOAT, HALF), numpy.float32), ((FLOAT, FLOAT), numpy.int32)])
+def test_masks_and_values_of_attention_may_be_of_other_types(sardonyx, tmp_path, kinds, mask):
+    random = numpy.random.default_rng(0)
+    inputs = [(name, kind, [1, 2, 3, 4]) for name, kind in zip("qkv", (kinds[0], *kinds))]
+    feeds = {name: random.standard_normal(shape).astype(helper.tensor_dtype_to_np_dtype(kind)) for name, kind, shape in inputs}
+    constants = {"m": random.integers(0, 3, (3, 3)).astype(mask)}
+    node = helper.make_node("Attention", ["q", "k", "v", "m"], ["y"])
+    model = model_of([node], inputs, [("y", kinds[0], [None] * 4)], 23, constants.items())
+    convert(sardonyx, tmp_path, model, 18)
+    was, now = (sardonyx.outputs(tmp_path / name, feeds, tmp_path)[0] for name in ("old.onnx", "new.onnx"))
+    assert was.dtype == now.dtype
+    numpy.testing.assert_allclose(now.astype(numpy.float32), was.astype(numpy.float32), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("diagonal", [-2**63, -1, 2, 2**63 - 1])
+def test_any_diagonal_of_trilu(sardonyx, tmp_path, upper, diagonal):
+    model = model_of([helper.make_node("Trilu", ["x", "k"], ["y"], upper=upper)], [("x", FLOAT, [1, 2, 3, 4])], [("y", FLOAT, [1, 2, 3, 4])], 14,
+                     initializers=[("k", numpy.array(diagonal))])
+    convert(sardonyx, tmp_path, model, 13)
+    was, now = (sardonyx.outputs(tmp_path / name, {"x": X}, tmp_path)[0] for name in ("old.onnx", "new.onnx"))
+    numpy.testing.assert_array_equal(now, was)
+
+
 def test_volumes_are_not_sampled_before_opset_20(sardonyx, tmp_path):
     node = helper.make_node("GridSample", ["x", "g"], ["y"], mode="nearest")
     onnx.save(model_of([node], [("x", FLOAT, [1, 1, 2, 2, 2]), ("g", FLOAT, [1, 1, 1, 1, 3])], [("y", FLOAT, [None] * 5)], 20), tmp_path / "m.onnx")
