@@ -169,21 +169,26 @@ class Merging {
                   [&](const ir::TensorProto& t) { return fed.contains(t.name); });
     std::erase_if(graph.sparse_initializers,
                   [&](const ir::SparseTensorProto& t) { return fed.contains(t.values.name); });
+    // An input that has the name already keeps it, or else the first that is fed gets it.
+    std::map<std::string, std::string> renamed, aliases;
     for (const auto& [input, output] : fed) {
-      const bool is_first = connected_.insert(output).second;
-      if (!is_first) {
-        alias(input, output);
-      } else if (input != output) {
-        const std::set<std::string> names = value_names(second_);
-        if (names.contains(output))
-          fail(ErrorCode::bad_input,
-               "the second model has a value '{}' of its own; give it another name with a prefix",
-               output);
-        Renaming renaming;
-        if (names.contains(input)) renaming.values[input] = output;
-        rename(second_, renaming);
-      }
+      if (input == output) connected_.insert(output);
     }
+    for (const auto& [input, output] : fed) {
+      if (input == output) continue;
+      (connected_.insert(output).second ? renamed : aliases)[input] = output;
+    }
+    const std::set<std::string> names = value_names(second_);
+    Renaming renaming;  // all at once, since inputs may swap their names
+    for (const auto& [input, output] : renamed) {
+      if (names.contains(output) && !renamed.contains(output))
+        fail(ErrorCode::bad_input,
+             "the second model has a value '{}' of its own; give it another name with a prefix",
+             output);
+      if (names.contains(input)) renaming.values[input] = output;
+    }
+    rename(second_, renaming);
+    for (const auto& [input, output] : aliases) alias(input, output);
   }
 
   // `input` is one more name of `output`: an Identity makes it.

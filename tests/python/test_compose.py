@@ -192,6 +192,16 @@ def test_a_function_is_no_operator_of_the_other_model(sardonyx, save, tmp_path):
     np.testing.assert_array_equal(sardonyx.outputs(out, {"x": x}, tmp_path)[0], -sardonyx.outputs(operator, {"x": x}, tmp_path)[0])
 
 
+@pytest.mark.parametrize("connections, made", [(("a=b", "b=a"), [2, 4]), (("a=a", "b=b"), [-2, -4])])
+def test_names_may_cross_when_models_are_joined(sardonyx, save, tmp_path, connections, made):
+    first = save('<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] a, float[2] b) { a = Neg (x)  b = Abs (x) }', "1.onnx")
+    second = save('<ir_version: 8, opset_import: ["" : 17]> g (float[2] a, float[2] b) => (float[2] w) { w = Sub (a, b) }', "2.onnx")
+    sardonyx("merge", first, second, tmp_path / "m.onnx", *(word for one in connections for word in ("--map", one)))
+    onnx.checker.check_model(onnx.load(tmp_path / "m.onnx"), full_check=True)
+    outputs = sardonyx.outputs(tmp_path / "m.onnx", {"x": np.array([1, 2], np.float32)}, tmp_path)
+    np.testing.assert_array_equal(outputs[-1], made)
+
+
 def test_merge_can_choose_outputs(sardonyx, save, tmp_path):
     first, second = save(FIRST, "first.onnx"), save(SECOND.replace("Neg", "Relu"), "second.onnx")
     sardonyx("merge", first, second, tmp_path / "m.onnx", "--map", "y=u", "--map", "k=v", "--output", "y", "--output", "w")
