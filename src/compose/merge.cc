@@ -210,7 +210,15 @@ class Merging {
     }
   }
 
+  // Before IR version 3 there were no imports, and ai.onnx had version 1.
+  static void state_imports(ir::Model& model) {
+    if (model.opset_imports.empty() && model.ir_version.value_or(3) < 3)
+      model.opset_imports.push_back({"", 1, {}});
+  }
+
   void merge_imports() {
+    state_imports(first_);
+    state_imports(second_);
     for (const ir::OperatorSetId& import : second_.opset_imports) {
       const int64_t version = ir::imported_version(first_.opset_imports, import.domain);
       if (version == 0) {

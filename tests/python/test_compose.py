@@ -192,6 +192,15 @@ def test_a_function_is_no_operator_of_the_other_model(sardonyx, save, tmp_path):
     np.testing.assert_array_equal(sardonyx.outputs(out, {"x": x}, tmp_path)[0], -sardonyx.outputs(operator, {"x": x}, tmp_path)[0])
 
 
+def test_models_without_imports_are_of_opset_1(sardonyx, save, tmp_path):
+    model = parser.parse_model(FIRST[:FIRST.index("<domain")].replace("f.act", "Selu"))
+    model.ir_version = 2
+    del model.opset_import[:]
+    onnx.save(model, tmp_path / "first.onnx")
+    second = save(SECOND.replace("Neg", "Relu"), "second.onnx")
+    sardonyx.fails(BAD_INPUT, "merge", tmp_path / "first.onnx", second, tmp_path / "m.onnx", "--map", "y=u", mentions=["version 1 ", "17"])
+
+
 @pytest.mark.parametrize("connections, made", [(("a=b", "b=a"), [2, 4]), (("a=a", "b=b"), [-2, -4])])
 def test_names_may_cross_when_models_are_joined(sardonyx, save, tmp_path, connections, made):
     first = save('<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] a, float[2] b) { a = Neg (x)  b = Abs (x) }', "1.onnx")
