@@ -200,6 +200,20 @@ std::vector<const ir::Node*> nodes_of(ir::Model& model) {
   return nodes;
 }
 
+// Operator sets that functions alone import: what they were for are nodes of the graph now.
+void take_imports(ir::Model& model) {
+  if (model.functions.empty()) return;
+  const std::vector<const ir::Node*> nodes = nodes_of(model);
+  for (const ir::Function& function : model.functions) {
+    for (const ir::OperatorSetId& import : function.opset_imports) {
+      const std::string_view domain = ir::canonical_domain(import.domain);
+      if (!domain.empty() && ir::imported_version(model.opset_imports, domain) == 0 &&
+          has_nodes_of(nodes, domain))
+        model.opset_imports.push_back(import);
+    }
+  }
+}
+
 // Bodies check numbers that a run brings by an operator of our own, which no other tool knows.
 void leave_out_checks(ir::Graph& graph) {
   for (ir::Node& node : graph.nodes) {
@@ -225,6 +239,7 @@ ir::Model converted(const Model& given, const ConvertOptions& options) {
       {.assume_inference = options.assume_inference, .expand_bodies = false, .custom = &custom});
   for_each_graph(*model.graph, leave_out_checks);
   share_constants(*model.graph);
+  take_imports(model);
   model.functions.clear();
   for_each_graph(*model.graph, [&](ir::Graph& graph) { graph.value_info.clear(); });
   const bool is_older = target < own_opset(model);

@@ -2,6 +2,7 @@
 
 import numpy
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -82,6 +83,16 @@ def test_other_domains_get_the_least_that_suffices(sardonyx, tmp_path):
     new = convert(sardonyx, tmp_path, model, 21)
     assert {entry.domain: entry.version for entry in new.opset_import}["ai.onnx.ml"] == 2
     assert outputs(new, {"x": numpy.array(["b", "z"], object)})[0].tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("opset", [16, 18])
+def test_domains_that_functions_alone_import(sardonyx, tmp_path, opset):
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+      g (float[2,3] x) => (float[2,3] y) { y = local.f (x) }
+      <domain: "local", opset_import: ["" : 17, "ai.onnx.ml" : 3]> f (a) => (b) { b = ai.onnx.ml.Normalizer <norm = "L1"> (a) }""")
+    new = convert(sardonyx, tmp_path, model, opset)
+    assert {entry.domain: entry.version for entry in new.opset_import}["ai.onnx.ml"] == 3
+    assert outputs(new, {"x": numpy.ones((2, 3), numpy.float32)})[0].tolist() == outputs(model, {"x": numpy.ones((2, 3), numpy.float32)})[0].tolist()
 
 
 def test_an_opset_that_cannot_say_it_is_refused(sardonyx, tmp_path):
