@@ -475,6 +475,61 @@ Inner <alpha> (x) => (y) { y = LeakyRelu<alpha: float = @alpha>(x) })";
             (std::vector<float>{-3, 4}));
 }
 
+// Values inside a function, and those of bodies in it, are called what the caller's are.
+constexpr std::string_view functions_with_bodies =
+    R"(<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+g (float[N] x, bool c) => (float[N] y, float[N] z, float[N] w) {
+  y = own.Branches(x, c)
+  z = own.Repeats(x)
+  w = own.Deep(c, x)
+}
+<domain: "own", opset_import: ["" : 21]>
+Branches (a, test) => (y) {
+  y = If (test) <
+    then_branch = t () => (float[N] o) { x = Neg(a) o = Add(x, a) },
+    else_branch = e () => (float[N] x) <float[1] c = {2}> { x = Mul(a, c) }>
+}
+<domain: "own", opset_import: ["" : 21]>
+Repeats (a) => (y) {
+  n = Constant<value = int64 {3}>()
+  k = Constant<value = bool {1}>()
+  y = Loop (n, k, a) <
+    body = b (int64 i, bool go, float[N] x) => (bool go_on, float[N] next) {
+      go_on = Identity(go)
+      next = Add(x, a)
+    }>
+}
+<domain: "own", opset_import: ["" : 21, "own" : 1]>
+Deep (test, a) => (r) {
+  r = If (test) <
+    then_branch = t () => (float[N] o) {
+      x = Neg(a)
+      o = If (test) <
+        then_branch = tt () => (float[N] c) { c = own.Branches(a, test) },
+        else_branch = te () => (float[N] c) { c = Identity(x) }>
+    },
+    else_branch = e () => (float[N] x) {
+      c = Identity(a)
+      x = If (test) <
+        then_branch = et () => (float[N] y) { y = Neg(c) },
+        else_branch = ee () => (float[N] y) { y = Add(c, a) }>
+    }>
+})";
+
+TEST(Session, NamesInsideFunctionsAreNotTheCallers) {
+  const Model model = Model::from_text(std::string(functions_with_bodies));
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.reference = plain});
+    for (const bool c : {true, false}) {
+      const auto outputs =
+          session.run({{"x", Tensor::of<float>({1, 2}, {2})}, {"c", Tensor::scalar(c)}});
+      EXPECT_EQ(floats(outputs[0]), (c ? std::vector<float>{0, 0} : std::vector<float>{2, 4}));
+      EXPECT_EQ(floats(outputs[1]), (std::vector<float>{4, 8}));
+      EXPECT_EQ(floats(outputs[2]), (c ? std::vector<float>{0, 0} : std::vector<float>{2, 4}));
+    }
+  }
+}
+
 TEST(Session, ManyThreadsShareOneSession) {
   const Session session(model_of(add_one), {.threads = 2});
   std::atomic<int> wrong{0};
