@@ -1,6 +1,7 @@
 #include "ops/infer_context.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/checked.h"
 #include "ops/shared/fixed_point.h"
@@ -88,8 +89,27 @@ const Tensor* MadeConstants::of(const ValueFacts& known) {
   return made ? &made_.emplace_front(std::move(*made)) : nullptr;
 }
 
+namespace {
+
+// How many values a sequence or an optional holds, as held_count() tells it; null for others.
+std::shared_ptr<const Dims> counts_of(const Value& value) {
+  if (value.kind() == Value::Kind::sequence)
+    return std::make_shared<const Dims>(Dims{Dim(std::ssize(value.sequence().items))});
+  if (value.kind() != Value::Kind::optional) return nullptr;
+  const auto& held = value.optional().held;
+  Dims counts = {Dim(held != nullptr ? 1 : 0)};
+  if (held != nullptr && held->kind() == Value::Kind::sequence)
+    counts.emplace_back(std::ssize(held->sequence().items));
+  return std::make_shared<const Dims>(std::move(counts));
+}
+
+}  // namespace
+
 ValueFacts ValueFacts::of(const Value& value) {
-  return value.is_tensor() ? of(value.tensor()) : of(ir::type_of(value));
+  if (value.is_tensor()) return of(value.tensor());
+  ValueFacts known = of(ir::type_of(value));
+  known.elements = counts_of(value);
+  return known;
 }
 
 const ValueFacts InferContext::nothing_known;

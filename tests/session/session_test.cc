@@ -309,6 +309,33 @@ TEST(Session, LoopAndScanThatDoNotRunForeseeTheirOutputs) {
   }
 }
 
+// Nor how many values a sequence from around the loop holds.
+TEST(Session, LoopsThatDoNotRunForeseeWhatSequencesMake) {
+  const Model model = model_of(
+      R"(g (float[N] x, int64 trips) => (float[A, B, C] joined, float[D, E, F] opened) {
+    two = SequenceConstruct(x, x)
+    maybe = Optional(two)
+    joined = Loop <body = b1 (int64 i, bool go) => (bool go_on, float[P, N] out) {
+      go_on = Identity(go)
+      out = ConcatFromSequence<axis = 0, new_axis = 1>(two)
+    }> (trips, "")
+    opened = Loop <body = b2 (int64 i, bool go) => (bool go_on, float[P, N] out) {
+      go_on = Identity(go)
+      held = OptionalGetElement(maybe)
+      out = ConcatFromSequence<axis = 0, new_axis = 1>(held)
+    }> (trips, "")
+  })");
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.reference = plain});
+    for (const int64_t count : {0, 1, 0}) {
+      const auto outputs = session.run(
+          {{"x", Tensor::of<float>({1, 2, 3}, {3})}, {"trips", Tensor::scalar<int64_t>(count)}});
+      EXPECT_EQ(outputs[0].tensor().shape(), (Shape{count, 2, 3})) << plain;
+      EXPECT_EQ(outputs[1].tensor().shape(), (Shape{count, 2, 3})) << plain;
+    }
+  }
+}
+
 // Sizes inside the body are not those after the last iteration.
 TEST(Session, LoopWhoseStateGrowsByARowInEachIteration) {
   const Model model = model_of(
