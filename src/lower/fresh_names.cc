@@ -10,7 +10,12 @@ namespace sardonyx::lower {
 
 // Made names differ by their numbers.
 std::string FreshNames::make(std::string_view hint) {
-  if (counter_ == 0) collect(*model_.graph);
+  if (counter_ == 0) {
+    collect(*model_.graph);
+    for (const ir::Function& function : model_.functions) {
+      for (const ir::Node& node : function.nodes) collect_inside(node);
+    }
+  }
   std::string name;
   std::array<char, 20> number{};
   do {
@@ -32,6 +37,10 @@ void FreshNames::collect(const ir::Graph& graph) {
 
 void FreshNames::collect(const ir::Node& node) {
   for (const std::string& output : node.outputs) collect(output);
+  collect_inside(node);
+}
+
+void FreshNames::collect_inside(const ir::Node& node) {
   if (!has_graphs(node)) return;
   ir::for_each_subgraph(
       node, [this](const ir::Graph& graph, const ir::Attribute&, int) { collect(graph); });

@@ -11,9 +11,10 @@
 
 namespace sardonyx::lower {
 
-// Makes names that no value of the model's main graph and its subgraphs has: "hint__7". The model
-// is searched when the first name is asked for. Where the main graph's nodes come one after another
-// instead, each is to be met when it comes.
+// Makes names that no value of the model's main graph and its subgraphs has, and none of subgraphs
+// in functions, which keep their names where they are inlined: "hint__7". The model is searched
+// when the first name is asked for. Where the main graph's nodes come one after another instead,
+// each is to be met when it comes.
 class FreshNames {
  public:
   // `comes_in_parts`: the model's graph has no nodes yet. The model is borrowed.
@@ -28,6 +29,7 @@ class FreshNames {
  private:
   void collect(const ir::Graph& graph);
   void collect(const ir::Node& node);
+  void collect_inside(const ir::Node& node);
   void collect(std::string_view name);
 
   const ir::Model& model_;

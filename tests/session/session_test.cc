@@ -557,6 +557,24 @@ TEST(Session, NamesInsideFunctionsAreNotTheCallers) {
   }
 }
 
+// What an upgrade adds beside the node, the list of axes, is not called what a value there is.
+TEST(Session, NamesInsideFunctionsAreNotTaken) {
+  const Session session(Model::from_text(R"(<ir_version: 8, opset_import: ["" : 11, "own" : 1]>
+g (float[N] x, bool c) => (float[N, 1] y) { y = own.F(x, c) }
+<domain: "own", opset_import: ["" : 11]>
+F (a, test) => (y) {
+  y = If (test) <
+    then_branch = t () => (float[N, 1] o) {
+      axes__0 = Neg(a)
+      o = Unsqueeze<axes = [1]>(axes__0)
+    },
+    else_branch = e () => (float[N, 1] q) { q = Unsqueeze<axes = [1]>(a) }>
+})"));
+  const auto outputs =
+      session.run({{"x", Tensor::of<float>({1, 2}, {2})}, {"c", Tensor::scalar(true)}});
+  EXPECT_EQ(floats(outputs[0]), (std::vector<float>{-1, -2}));
+}
+
 TEST(Session, ManyThreadsShareOneSession) {
   const Session session(model_of(add_one), {.threads = 2});
   std::atomic<int> wrong{0};
