@@ -18,7 +18,8 @@ Tensor row(std::vector<int64_t> values) {
   return Tensor::of<int64_t>(values, {n});
 }
 
-// Python's slice of [0, size).
+// The standard's slice of [0, size). It is Python's, but for a start before the first element where
+// steps go back: that is clamped to the first one, which is taken.
 std::vector<float> sliced(int64_t size, int64_t start, int64_t end, int64_t step) {
   const auto clamp = [&](int64_t at, int64_t low, int64_t high) {
     return std::clamp(at < 0 ? at + size : at, low, high);
@@ -27,14 +28,14 @@ std::vector<float> sliced(int64_t size, int64_t start, int64_t end, int64_t step
   if (step > 0) {
     for (int64_t i = clamp(start, 0, size); i < clamp(end, 0, size); i += step)
       taken.push_back(static_cast<float>(i));
-  } else {
-    for (int64_t i = clamp(start, -1, size - 1); i > clamp(end, -1, size - 1); i += step)
+  } else if (size > 0) {
+    for (int64_t i = clamp(start, 0, size - 1); i > clamp(end, -1, size - 1); i += step)
       taken.push_back(static_cast<float>(i));
   }
   return taken;
 }
 
-TEST(Slice, AgreesWithPythonForAllBounds) {
+TEST(Slice, ClampsAllBoundsAsTheStandardSays) {
   constexpr auto graph =
       "g (float[n] x, int64[1] s, int64[1] e, int64[1] a, int64[1] st) => (float[m] y) { y = Slice "
       "(x, s, e, a, st) }";

@@ -62,7 +62,10 @@ class TakenSize {
   Dim backward(const Dim& start, bool start_negative, const Dim& end, bool end_negative,
                int64_t step) {
     const Dim last = size_ - Dim(1);
-    const Dim from = start_negative ? size_ + start : reaches_end(start) ? last : min(start, last);
+    // A start before the first element is clamped to it, where there is one.
+    const Dim from = start == -1 || (!start_negative && reaches_end(start))
+                         ? last
+                         : min(start_negative ? max(size_ + start, 0) : start, last);
     const bool to_begin = end.is_constant() && *end.value() <= -beyond_32;
     if (to_begin && !size_.is_constant()) return ceil_div(max(from + Dim(1), 0), -step);
     const Dim to = end_negative ? max(size_ + end, -1) : end;
@@ -88,7 +91,8 @@ Taken taken(int64_t size, int64_t start, int64_t end, int64_t step) {
     start = std::max<int64_t>(start, 0), end = std::max<int64_t>(end, 0);
     return {start, end <= start ? 0 : 1 + (end - start - 1) / step};
   }
-  start = std::min(start, size - 1);
+  // Clamped to [0, size - 1]: one before the first element is at it. Of none, to -1.
+  start = std::min(std::max<int64_t>(start, 0), size - 1);
   // -(step + 1) cannot overflow where -step could.
   const uint64_t stride = static_cast<uint64_t>(-(step + 1)) + 1;
   return {
