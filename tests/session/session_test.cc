@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "sardonyx/infer.h"
+#include "sardonyx/profile.h"
 #include "scratch_folder.h"
 
 namespace sardonyx {
@@ -334,6 +335,56 @@ TEST(Session, LoopsThatDoNotRunForeseeWhatSequencesMake) {
       EXPECT_EQ(outputs[1].tensor().shape(), (Shape{count, 2, 3})) << plain;
     }
   }
+}
+
+// A state's size in a body is another than that of a state around it, though both come first.
+TEST(Session, BodiesInsideBodiesRunByTheirPlans) {
+  const Session session(
+      model_of(
+          R"(g (float[N] x, float[M] y, int64 trips) => (float[K] grown, float[A] halves, float[B] sums) {
+    grown = Loop <body = outer (int64 i, bool go, float[P] whole) => (bool go_on, float[Q] longer) {
+      go_on = Identity(go)
+      inside = Loop <body = inner (int64 j, bool on, float[R] part) => (bool on2, float[S] more) {
+        on2 = Identity(on)
+        both = Concat<axis = 0>(part, whole)
+        most = ReduceMax(both)
+        less = Neg(most)
+        more = Concat<axis = 0>(part, less)
+      }> (trips, "", y)
+      least = ReduceMin(inside)
+      longer = Concat<axis = 0>(whole, least)
+    }> (trips, "", x)
+    items = SequenceConstruct(x, grown)
+    halved = SequenceMap <body = each (float[C] item) => (float[C] half) {
+      others = SequenceMap <body = all (float[D] other) => (float sum) {
+        added = Sum(other)
+        negative = Abs(added)
+        pair = Concat<axis = 0>(negative, item)
+        sum = ReduceSum<keepdims = 0>(pair)
+      }> (items)
+      first = Constant<value = int64 {0}>()
+      at = SequenceAt(others, first)
+      half = Mul(item, at)
+    }> (items)
+    halves = ConcatFromSequence<axis = 0>(halved)
+    sums = Neg(halves)
+  })"),
+      {.fuse = false});
+  Profile profile;
+  session.run({{"x", Tensor::of<float>({1, 2}, {2})},
+               {"y", Tensor::of<float>({3, 4, 5}, {3})},
+               {"trips", Tensor::scalar<int64_t>(3)}},
+              {.profile = &profile});
+  int64_t loops = 0, maps = 0;
+  for (size_t i = 0; i < profile.steps().size(); ++i) {
+    const Profile::Step& step = profile.steps()[i];
+    if (step.graph == "inner" && step.operator_name == "Neg")
+      loops += profile.runs()[0].steps[i].calls;
+    if (step.graph == "all" && step.operator_name == "Abs")
+      maps += profile.runs()[0].steps[i].calls;
+  }
+  EXPECT_EQ(loops, 9);
+  EXPECT_EQ(maps, 4);
 }
 
 // Sizes inside the body are not those after the last iteration.

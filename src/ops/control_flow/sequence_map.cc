@@ -1,6 +1,7 @@
 // SequenceMap: a body run for each item of a sequence.
 #include "ops/operator.h"
 #include "ops/shared/held_count.h"
+#include "ops/shared/iteration.h"
 
 namespace sardonyx::ops {
 namespace sequence_map_unit {
@@ -20,15 +21,15 @@ const ir::Graph& body_of(const NodeView& node) {
 }
 
 // What one call of the body gets for input i: an item of a sequence, anything else as it is. Sizes
-// that items need not share get names of their own in `symbols`.
-ValueFacts argument(const ValueType& type, int i, ir::SymbolTable& symbols) {
+// that items need not share get names of their own in `symbols`, of the node that makes `of`.
+ValueFacts argument(const ValueType& type, int i, std::string_view of, ir::SymbolTable& symbols) {
   if (type.kind != Kind::sequence) return ValueFacts::of(type);
   if (!type.nested) return {};
   ValueType item = *type.nested;
   if (item.shape) {
     for (size_t d = 0; d < item.shape->size(); ++d) {
       Dim& size = (*item.shape)[d];
-      if (!size.is_constant()) size = Dim(symbols.named(fmt::format("item{}.{}", i, d)));
+      if (!size.is_constant()) size = Dim(symbols.named(fmt::format("item {}.{} of {}", i, d, of)));
     }
   }
   return ValueFacts::of(std::move(item));
@@ -45,7 +46,7 @@ void infer(InferContext& ctx) {
       inputs.push_back(ctx.known(i));
       continue;
     }
-    inputs.push_back(argument(ctx.type(i), i, names));
+    inputs.push_back(argument(ctx.type(i), i, {}, names));
     if (inputs.back().type.shape) {
       for (Dim& size : *inputs.back().type.shape) {
         if (!size.is_constant()) size = ctx.unknown();
@@ -100,7 +101,9 @@ void run_map(RunContext& run, const PreparedGraph& body) {
 std::unique_ptr<Step> prepare(PrepareContext& ctx) {
   ir::SymbolTable names;
   std::vector<ValueFacts> inputs;
-  for (int i = 0; i < ctx.input_count(); ++i) inputs.push_back(argument(ctx.in_type(i), i, names));
+  const std::string of = made_by(ctx);
+  for (int i = 0; i < ctx.input_count(); ++i)
+    inputs.push_back(argument(ctx.in_type(i), i, of, names));
   std::shared_ptr<PreparedGraph> body = ctx.prepare_graph(body_of(ctx), inputs);
   auto step = make_step("sequence_map", [body](RunContext& run) { run_map(run, *body); });
   step->traits().allocates_outputs = true;

@@ -324,9 +324,16 @@ ValueType CarriedValues::in_first(ValueType type) const {
   return type;
 }
 
+std::string made_by(const NodeView& view) {
+  const auto& outputs = view.node().outputs;
+  const auto first = std::ranges::find_if(outputs, [](const auto& name) { return !name.empty(); });
+  return first == outputs.end() ? std::string() : *first;
+}
+
 std::vector<ValueFacts> carried_inputs(const PrepareContext& ctx, int input, size_t count,
                                        ir::SymbolTable& names) {
   std::vector<ValueFacts> inputs;
+  const std::string of = made_by(ctx);
   for (size_t i = 0; i < count; ++i) {
     const int at = static_cast<int>(i);
     ValueType type = ctx.out_type(at);
@@ -334,7 +341,7 @@ std::vector<ValueFacts> carried_inputs(const PrepareContext& ctx, int input, siz
     for (size_t d = 0; type.is_tensor() && type.shape && d < type.shape->size(); ++d) {
       Dim& size = (*type.shape)[d];
       if (before.rank() == type.rank() && (*before.shape)[d] == size) continue;
-      size = Dim(names.named(fmt::format("carried {}.{}", i, d)));
+      size = Dim(names.named(fmt::format("carried {}.{} of {}", i, d, of)));
     }
     inputs.push_back(ValueFacts::of(std::move(type)));
   }

@@ -54,6 +54,10 @@ class CarriedValues {
   std::vector<std::pair<int, Dim>> starts_;  // by symbol id
 };
 
+// The first output that the node names. Names of sizes that a body alone knows have it, so that a
+// body inside it can tell them from its own.
+std::string made_by(const NodeView& view);
+
 // The types of a body's carried inputs, of the node's inputs from `input` and outputs from 0 on:
 // what is the same before and after holds in every iteration, other sizes get names of their own.
 std::vector<ValueFacts> carried_inputs(const PrepareContext& ctx, int input, size_t count,
