@@ -43,8 +43,8 @@ void match_part(std::string_view input, const ir::ValueType& whole, const ir::Va
                 const Value& given) {
   if (wanted == nullptr || !wanted->is_known()) return;
   if (ir::kind_of(given) != wanted->kind)
-    refuse(input, fmt::format("holds a {}, the model takes {}", name_of(given.kind()),
-                              whole.to_string()));
+    refuse(input,
+           fmt::format("holds a {}, the model takes {}", name_of(given.kind()), whole.to_string()));
   if (!given.is_tensor()) return match_parts(input, whole, *wanted, given);
   const ElementType type = given.tensor().element_type();
   if (wanted->element == ElementType::undefined || wanted->element == type) return;
@@ -66,8 +66,8 @@ void match_parts(std::string_view input, const ir::ValueType& whole, const ir::V
     case Value::Kind::map: {
       const ElementType keys = given.map().keys.element_type();
       if (wanted.element != ElementType::undefined && wanted.element != keys)
-        refuse(input, fmt::format("has keys of {}, the model takes {}", name_of(keys),
-                                  whole.to_string()));
+        refuse(input,
+               fmt::format("has keys of {}, the model takes {}", name_of(keys), whole.to_string()));
       return match_all(given.map().values);
     }
     default: return;

@@ -89,16 +89,16 @@ TEST(HostileValues, WhatAContainerHoldsIsOfItsType) {
             2U);
   Optional optional;
   optional.held = std::make_unique<Value>(integers);
-  says(std::string(head) +
-           "g (optional(float[2]) o) => (float[2] y) { y = OptionalGetElement(o) }",
+  says(std::string(head) + "g (optional(float[2]) o) => (float[2] y) { y = OptionalGetElement(o) }",
        {{"o", std::move(optional)}}, "holds int64");
   Map map;
   map.keys = Tensor::of<std::string>({"a"}, {1});
   map.values.emplace_back(Tensor::scalar<float>(1));
-  says("<ir_version: 10, opset_import: [\"\" : 21, \"ai.onnx.ml\" : 1]>\n"
-       "g (map(int64, float) m) => (float[1] y)"
-       " { y = ai.onnx.ml.DictVectorizer<int64_vocabulary = [1]>(m) }",
-       {{"m", map}}, "has keys of string");
+  says(
+      "<ir_version: 10, opset_import: [\"\" : 21, \"ai.onnx.ml\" : 1]>\n"
+      "g (map(int64, float) m) => (float[1] y)"
+      " { y = ai.onnx.ml.DictVectorizer<int64_vocabulary = [1]>(m) }",
+      {{"m", map}}, "has keys of string");
 }
 
 TEST(HostileValues, WhatOnlyDataDecideIsNoFaultOfTheModel) {
