@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "base/fail.h"
@@ -30,18 +31,28 @@ int64_t step_of(const std::string& name) {
   return step;
 }
 
-// In the order of their steps.
-std::vector<Checkpoint> checkpoints_of(const std::string& folder) {
-  std::vector<Checkpoint> found;
+struct Written {
+  fs::file_time_type at;
+  int64_t step;
+  std::string path;
+};
+
+// In the order in which they were written: steps that a training before this one did into the same
+// folder may be more.
+std::vector<Written> checkpoints_of(const std::string& folder) {
+  std::vector<Written> found;
   std::error_code problem;
   fs::directory_iterator at(os::path(folder), problem), end;
   if (problem) fail_at(folder, ErrorCode::unreadable, "can't be read: {}", problem.message());
   for (; at != end; at.increment(problem)) {
     if (problem) fail_at(folder, ErrorCode::unreadable, "can't be read: {}", problem.message());
     const int64_t step = step_of(os::text(at->path().filename()));
-    if (step >= 0) found.push_back({os::text(at->path()), step});
+    if (step < 0) continue;
+    const fs::file_time_type time = at->last_write_time(problem);
+    if (!problem) found.push_back({time, step, os::text(at->path())});
+    problem.clear();  // it is gone since
   }
-  std::ranges::sort(found, {}, &Checkpoint::step);
+  std::ranges::sort(found, {}, [](const Written& one) { return std::pair(one.at, one.step); });
   return found;
 }
 
@@ -51,7 +62,7 @@ Checkpoint last_checkpoint(const std::string& folder) {
   std::error_code ignored;
   if (!fs::exists(os::path(folder), ignored)) return {};
   const auto found = checkpoints_of(folder);
-  return found.empty() ? Checkpoint() : found.back();
+  return found.empty() ? Checkpoint() : Checkpoint{found.back().path, found.back().step};
 }
 
 namespace train {

@@ -143,3 +143,49 @@ def test_quantised_models(environment, model, tmp_path):
     assert made[0].keys() == made[1].keys() and len(made[0]) == 9 * len(MODELS) + 2
     for name, mine in made[0].items():
         np.testing.assert_allclose(mine, made[1][name], atol=0.01 * np.abs(made[1][name]).max(), err_msg=name)
+
+
+def numbers_of(packed: np.ndarray, bits: int) -> np.ndarray:
+    parts = packed[..., None] >> (bits * np.arange(8 // bits, dtype=np.uint8)) & (2**bits - 1)
+    return parts.reshape(*packed.shape[:-1], -1).astype(int)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize(("rows", "columns", "block"), [(64, 5, 32), (50, 7, 16), (33, 3, 64), (96, 4, 32)])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_blocks_by_column(bits, rows, columns, block, kind, symmetric):
+    draws = np.random.default_rng(bits * rows)
+    blocks = -(-rows // block)
+    weights = np.zeros((blocks * block, columns), kind)
+    weights[:rows] = draws.standard_normal((rows, columns))
+    weights[:, -1] = abs(weights[:, -1])
+    weights[:block, 0] = 0
+    made = []
+    for state in (ours, theirs):
+        packed = np.zeros((columns, blocks, block * bits // 8), np.uint8)
+        zeros = np.zeros((columns, -(-blocks // (8 // bits))), np.uint8)
+        scales = np.zeros((columns, blocks), kind)
+        getattr(state, f"quantize_matmul_{bits}bits")(packed, weights, scales, zeros, block, columns, rows, symmetric)
+        # What lies behind the last row is anything there.
+        made.append((numbers_of(packed, bits).reshape(columns, -1)[:, :rows], scales, numbers_of(zeros, bits)[:, :blocks]))
+    (mine, my_scales, my_zeros), (other, their_scales, their_zeros) = made
+    np.testing.assert_array_equal(my_scales, their_scales)
+    np.testing.assert_array_equal(my_zeros, their_zeros)
+    # Of halves, numbers in the middle between two may go either way.
+    assert abs(mine - other).max() <= (kind == np.float16) and (mine != other).mean() < 0.02
+    assert len(np.unique(other)) > 2
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize(("rows", "columns", "block"), [(64, 5, 32), (33, 3, 64), (64, 4, 64)])
+def test_blocks_for_dequantize_linear(rows, columns, block, symmetric):
+    weights = np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
+    blocks = -(-rows // block)
+    made = []
+    for state in (ours, theirs):
+        packed, zeros = np.zeros((rows * columns + 1) // 2, np.uint8), np.zeros((columns * blocks + 1) // 2, np.uint8)
+        scales = np.zeros((blocks, columns), np.float32)
+        signed = state.quantize_qdq_matmul_4bits(packed, weights, scales, zeros, block, columns, rows, symmetric)
+        made.append((packed.tolist(), zeros.tolist(), scales.tolist(), signed))
+    assert made[0] == made[1] and any(made[0][0])

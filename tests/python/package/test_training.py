@@ -333,6 +333,9 @@ def test_checkpoints_and_going_on_from_them(tmp_path):
     again = sardonyx.TrainingSession(found.path)
     again.fit(data, 4, batch=BATCH, first_step=found.step)
     assert same(again, whole)
+    other = session(seed=6).fit(data, 1, batch=BATCH, checkpoints=folder, keep=2)  # a new training, of fewer steps
+    assert other.step < found.step and sardonyx.last_checkpoint(folder) == (other.checkpoint, other.step)
+    assert sorted(os.listdir(folder)) == sorted([os.path.basename(other.checkpoint), os.path.basename(found.path), "lock"])
     (tmp_path / "empty").mkdir()
     assert sardonyx.last_checkpoint(tmp_path / "empty") is None
     assert sardonyx.last_checkpoint(tmp_path / "none") is None
