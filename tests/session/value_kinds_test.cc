@@ -20,6 +20,7 @@
 #include "lower/lower.h"
 #include "ops/operator.h"
 #include "passes/optimize.h"
+#include "run/input_match.h"
 #include "run/plan.h"
 #include "schema/schema.h"
 #include "wire/tensor.h"
@@ -338,6 +339,7 @@ Outcome plain(const ir::Model& model, const Case& given, ThreadPool& pool) {
     const ir::Graph graph = lower::lower(model);
     passes::require_sound(graph, {.pool = &pool});
     const std::vector<Value> inputs = given_to(graph, given);
+    run::match_inputs(graph.inputs, inputs);
     eval::Frame frame;
     for (size_t i = 0; i < inputs.size(); ++i) frame.set(graph.inputs[i].name, inputs[i]);
     eval::Environment environment(pool);
