@@ -348,14 +348,14 @@ def names_from(make: Callable[[], Any]) -> Case:
     return runs
 
 
-CASES["names_from_a_tuple"] = names_from(lambda: ("twice", "y"))
-CASES["names_from_a_generator"] = names_from(lambda: (name for name in ["twice", "y"]))
-CASES["names_from_a_map"] = names_from(lambda: map(str, ["twice", "y"]))
-CASES["names_from_keys_of_a_dict"] = names_from({"twice": 1, "y": 2}.keys)
-CASES["names_from_a_set"] = names_from(lambda: {"y"})
-CASES["names_from_a_generator_without_any"] = names_from(lambda: (name for name in []))
-CASES["names_from_a_text"] = names_from(lambda: "y")
-CASES["names_from_a_number"] = names_from(lambda: 3)
+case["names_from_a_tuple"] = names_from(lambda: ("twice", "y"))
+case["names_from_a_generator"] = names_from(lambda: (name for name in ["twice", "y"]))
+case["names_from_a_map"] = names_from(lambda: map(str, ["twice", "y"]))
+case["names_from_keys_of_a_dict"] = names_from({"twice": 1, "y": 2}.keys)
+case["names_from_a_set"] = names_from(lambda: {"y"})
+case["names_from_a_generator_without_any"] = names_from(lambda: (name for name in []))
+case["names_from_a_text"] = names_from(lambda: "y")
+case["names_from_a_number"] = names_from(lambda: 3)
 
 
 @case
@@ -592,10 +592,10 @@ def fetched_into(shape: tuple[int, ...], dtype: Any, names: tuple[str, ...] = ("
 for _shape, _dtype in [((2, 3), np.float32), ((4, 3), np.float32), ((1, 3), np.float32), ((0, 3), np.float32), ((3, 2), np.float32),
                        ((6,), np.float32), ((2, 3, 1), np.float32), ((2, 3), np.float64), ((2, 3), np.int32)]:
     _text = f"{np.dtype(_dtype).name}_{'x'.join(map(str, _shape))}"
-    CASES[f"an_output_bound_to_{_text}"] = bound_to(_shape, _dtype, False)
-    CASES[f"an_output_bound_to_memory_of_{_text}"] = bound_to(_shape, _dtype, True)
-    CASES[f"an_output_fetched_into_{_text}"] = fetched_into(_shape, _dtype)
-CASES["two_outputs_fetched_into_one_value"] = fetched_into((2, 3), np.float32, ("y", "twice"))
+    case[f"an_output_bound_to_{_text}"] = bound_to(_shape, _dtype, False)
+    case[f"an_output_bound_to_memory_of_{_text}"] = bound_to(_shape, _dtype, True)
+    case[f"an_output_fetched_into_{_text}"] = fetched_into(_shape, _dtype)
+case["two_outputs_fetched_into_one_value"] = fetched_into((2, 3), np.float32, ("y", "twice"))
 
 
 @case
