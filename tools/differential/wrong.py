@@ -64,6 +64,15 @@ def differs_from_text(case: Case) -> bool:
             or case.attribute("linear_before_reset", 0) == 1 or case.attribute("layout", 0) == 1)
 
 
+def goes_back_from_before(case: Case) -> bool:
+    """A Slice with a negative step whose start lies before the first element."""
+    if case.version < 10 or not case.has(4):
+        return False
+    sizes, starts, steps = case.inputs[0].shape, case.inputs[1], case.inputs[4]
+    axes = case.inputs[3] if case.has(3) else range(len(starts))
+    return any(step < 0 and start < -sizes[axis] for axis, start, step in zip(axes, starts, steps))
+
+
 WRONG = [
     (REFERENCE, "AffineGrid Det RMSNormalization", always, "the output has another element type than the signature says"),
     (REFERENCE, "BatchNormalization", lambda c: c.dtype(0) != c.dtype(3), "the running mean takes the type of X"),
@@ -73,7 +82,12 @@ WRONG = [
     (RUNTIME, "CastLike", lambda c: half(c) and of_text(c.inputs[1]), "the same"),
     (RUNTIME, "Hardmax", lambda c: bool(np.isnan(c.inputs[0].astype(np.float64)).any()), "passes over NaN, which is the largest elsewhere"),
     (REFERENCE, "SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss", lambda c: c.dtype() == "bfloat16", "adds up in bfloat16"),
-    (REFERENCE, "Scaler", lambda c: "int" in c.dtype(), "gives integers where the signature says floats"),
+    (REFERENCE, "Scaler", lambda c: c.dtype() != "float32", "gives integers or doubles where the signature says floats"),
+    (RUNTIME, "Slice", lambda c: c.version >= 10 and c.has(4) and bool(((c.inputs[4] < 0) & (c.inputs[2] >= 2**31 - 1)).any()),
+     "takes the largest end for the begin where steps are negative"),
+    (RUNTIME, "Resize", lambda c: c.version == 10 and bool((np.floor(c.inputs[1] * c.inputs[0].shape) == c.inputs[0].shape).all()),
+     "copies what keeps its size, whatever the scales"),
+    (REFERENCE, "Slice", goes_back_from_before, "takes nothing where the text clamps the start to the first element"),
     (REFERENCE, "QLinearConv", lambda c: c.inputs[0].ndim != 4, "gives an output of rank 4"),
     (REFERENCE, "AveragePool", before(7), "averages what was padded"),
     (REFERENCE, "LRN", always, "sums over other channels than the text says"),
