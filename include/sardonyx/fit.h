@@ -140,7 +140,8 @@ struct Checkpoint {
   std::string path;  // empty: there is none
   int64_t step = 0;
 };
-// The checkpoint of a folder that was written last. Throws Error (unreadable) where the folder can't be read.
+// The checkpoint of a folder that was written last. Throws Error (unreadable) where the folder
+// can't be read.
 Checkpoint last_checkpoint(const std::string& folder);
 
 }  // namespace sardonyx

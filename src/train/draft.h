@@ -71,6 +71,11 @@ struct Scores {
 Scores scores_of(const ir::Graph& graph, const ir::ValueInfo& output,
                  const TrainableOptions& options);
 
+// The Softmax (for bce-with-logits, the Sigmoid) that stands before the scores, perhaps with nodes
+// between that only give another shape or type, although the loss has one of its own; null where
+// there is none.
+const ir::Node* applied_twice(const ir::Graph& graph, const Scores& scores, Loss loss);
+
 // What the caller gives as target.
 ir::ValueInfo target_of(const std::string& name, const ir::ValueInfo& output, const Scores& scores,
                         ElementType element, const TrainableOptions& options);

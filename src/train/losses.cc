@@ -156,6 +156,23 @@ Scores scores_of(const ir::Graph& graph, const ir::ValueInfo& output,
   return scores;
 }
 
+const ir::Node* applied_twice(const ir::Graph& graph, const Scores& scores, Loss loss) {
+  const bool softmax = loss == Loss::softmax_cross_entropy;
+  if (!softmax && loss != Loss::bce_with_logits) return nullptr;
+  const std::string_view wanted = softmax ? "Softmax" : "Sigmoid";
+  constexpr int most = 16;  // nodes between
+  const ir::Node* maker = maker_of(graph, scores.name);
+  for (int i = 0; i < most; ++i) {
+    if (is_standard(maker, {wanted})) return maker;
+    if (!is_standard(maker, {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose",
+                             "Unsqueeze"}) ||
+        maker->inputs.empty())
+      return nullptr;
+    maker = maker_of(graph, maker->inputs[0]);
+  }
+  return nullptr;
+}
+
 ir::ValueInfo target_of(const std::string& name, const ir::ValueInfo& output, const Scores& scores,
                         ElementType element, const TrainableOptions& options) {
   ir::ValueInfo target = value_info(name, element, {});

@@ -7,6 +7,7 @@
 #include "base/similar.h"
 #include "compose/rename.h"
 #include "ir/dimension.h"
+#include "ir/origin.h"
 #include "ir/walk.h"
 #include "lower/inline.h"
 #include "session/lowered.h"
@@ -172,6 +173,11 @@ class Making {
            output_.name, name_of(network_));
     const auto lora = add_lora(main_, options_, element_, names_, report_);
     scores_ = scores_of(main_, output_, options_);
+    if (const ir::Node* twice = applied_twice(main_, scores_, options_.loss))
+      report_.notes.push_back(fmt::format(
+          "the loss has a {0} of its own, and the scores come out of another one: {1}; learn from "
+          "an output that is what this one takes, '{2}'",
+          twice->op_type, ir::place_of(*twice), twice->inputs.at(0)));
     parameters_ = choose_parameters(main_, scores_.name, network_, options_, lora, report_);
     for (const Parameter& one : parameters_) trained_.insert(one.name);
     if (is_half(network_)) {

@@ -110,6 +110,31 @@ TEST(MakeTrainable, TakesTheSoftmaxOfARowIntoTheLoss) {
   EXPECT_FLOAT_EQ(losses[0], losses[1]);
 }
 
+TEST(MakeTrainable, TellsOfASoftmaxThatTheLossDoesNotTakeIn) {
+  const auto notes_of = [](const std::string& nodes, Loss loss) {
+    TrainableOptions options;
+    options.loss = loss;
+    TrainableReport report;
+    make_trainable(Model::from_text("<ir_version: 10, opset_import: [\"\": 21]>\n"
+                                    "g (float[N,3] x) => (float[N,2] y)"
+                                    " <float[3,2] w = {1, -1, 2, 0.5, 0.25, -2},"
+                                    " int64[2] shape = {-1, 2}> {\n h = MatMul (x, w)\n " +
+                                    nodes + "\n}"),
+                   options, &report);
+    std::string text;
+    for (const std::string& note : report.notes) text += note + "\n";
+    return text;
+  };
+  const std::string told =
+      notes_of("p = Softmax (h) y = Reshape (p, shape)", Loss::softmax_cross_entropy);
+  EXPECT_NE(told.find("Softmax making 'p'"), std::string::npos) << told;
+  EXPECT_NE(told.find("an output that is what this one takes, 'h'"), std::string::npos) << told;
+  EXPECT_NE(notes_of("y = Sigmoid (h)", Loss::bce_with_logits).find("Sigmoid"), std::string::npos);
+  EXPECT_EQ(notes_of("y = Softmax (h)", Loss::softmax_cross_entropy), "");
+  EXPECT_EQ(notes_of("p = Relu (h) y = Reshape (p, shape)", Loss::softmax_cross_entropy), "");
+  EXPECT_EQ(notes_of("y = Sigmoid (h)", Loss::mse), "");
+}
+
 TEST(MakeTrainable, OpensFunctionsWhoseNodesChangeInTraining) {
   TrainableReport report;
   const Model model = make_trainable(Model::from_text(in_functions), squares(), &report);
