@@ -52,7 +52,8 @@ Dim trip_count(InferContext& ctx, const ValueFacts& next_condition) {
   const bool starts = !ctx.has_input(1) || surely_true(ctx.known(1));
   const auto limit = limit_of(ctx);
   if (!limit) return ctx.unknown();
-  // The body's condition counts only where the node has one; it may also pass it on unchanged.
+  // The body's condition counts also where the node has none, as elsewhere; the standard's text
+  // says that it is ignored then.
   return starts && surely_true(next_condition) ? *limit : ctx.unknown(*limit);
 }
 
