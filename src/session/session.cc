@@ -1,6 +1,7 @@
 #include "sardonyx/session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -125,7 +126,7 @@ struct Session::Implementation {
   static constexpr size_t max_others = 16;
   mutable std::mutex mutex;
   mutable std::list<Other> others;
-  mutable std::atomic<bool> has_told_of_sizes = false;
+  mutable std::atomic<bool> sizes_differ = false;  // in a run before; it was told of
 
   SharedChosen choose(const std::vector<bool>& overridden, bool separate_sizes) const;
   SharedChosen choose(const VariantChoice& choice) const;
@@ -642,9 +643,20 @@ void Session::Implementation::run(std::span<const Value> given, std::span<Value>
     fail(ErrorCode::bad_input, "the model has {} inputs and {} outputs; got {} and {}",
          inputs.size(), outputs.size(), given.size(), made.size());
   }
-  try {
-    const Taken taken = take(given);
+  const auto run_with = [&](bool separate_sizes) {
+    const Taken taken = take(given, separate_sizes);
     run(*taken.chosen->variant, taken.inputs, made, run_options);
+  };
+  // Sizes that differed once do so again: they are not refused first each time.
+  if (sizes_differ.load(std::memory_order_relaxed)) {
+    try {
+      return run_with(true);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::bad_input) throw;  // else it is told below
+    }
+  }
+  try {
+    run_with(false);
   } catch (const run::SizesDiffer& refused) {
     if (model->strict) throw;
     run_with_separate_sizes(given, made, run_options, refused);
@@ -667,7 +679,7 @@ void Session::Implementation::run_with_separate_sizes(std::span<const Value> giv
                             error.location(), error.message()),
                 refused.location());
   }
-  if (has_told_of_sizes.exchange(true)) return;
+  if (sizes_differ.exchange(true)) return;
   const Warning warning{"SH-10", refused.location(), refused.difference(),
                         fmt::format("each input keeps its own; where that is meant, give the size "
                                     "another name: {}",
