@@ -17,7 +17,7 @@ class Activations {
     const ir::Node* scaled = index_.producer(erf.inputs[0]);
     if (scaled == nullptr) return false;
     std::string x;
-    constexpr double rounded = 1e-3;  // as 1.4142 is, and what half precision has made of a root
+    constexpr double rounded = 2e-4;  // as 1.414 is, and what half precision has made of a root
     if (is_op(scaled, "Div") &&
         is_number(scaled->inputs[1], std::sqrt(2.0), scaled->inputs[0], rounded)) {
       x = scaled->inputs[0];
