@@ -118,6 +118,10 @@ std::string before_softmax_of_rows(const ir::Graph& graph, const ir::Node* resha
   const ir::Node *softmax = maker_of(graph, reshape->inputs[0]),
                  *shape = maker_of(graph, reshape->inputs[1]);
   if (!is_standard(softmax, {"Softmax", "LogSoftmax"}) || !is_standard(shape, {"Shape"})) return {};
+  const ir::Attribute* along = softmax->find("axis");
+  if (const int64_t axis_of_rows = along ? along->i.value_or(-1) : -1;
+      axis_of_rows != -1 && axis_of_rows != 1)
+    return {};
   const ir::Node* flatten = maker_of(graph, softmax->inputs[0]);
   if (!is_standard(flatten, {"Flatten"}) || !shape->attributes.empty() ||
       shape->inputs[0] != flatten->inputs[0])

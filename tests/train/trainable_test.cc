@@ -86,7 +86,6 @@ normalize (x, s, b, mean, var) => (y) {
 }
 )";
 
-// Their nodes get their training form like those of the main graph.
 // A Softmax of opset 9, which makes one row of channels and pixels, is a part of the loss where
 // there is one pixel.
 TEST(MakeTrainable, TakesTheSoftmaxOfARowIntoTheLoss) {
@@ -108,6 +107,23 @@ TEST(MakeTrainable, TakesTheSoftmaxOfARowIntoTheLoss) {
     losses.push_back(told.at(0).tensor().elements<float>()[0]);
   }
   EXPECT_FLOAT_EQ(losses[0], losses[1]);
+}
+
+// Of rows alone: one along the batch stays, and the report tells of it.
+TEST(MakeTrainable, LeavesASoftmaxAlongTheBatchBeforeTheLoss) {
+  const auto notes_of = [](int axis) {
+    TrainableReport report;
+    make_trainable(
+        Model::from_text("<ir_version: 10, opset_import: [\"\": 21]>\n"
+                         "g (float[2,3,1,1] x) => (float[2,3,1,1] y)"
+                         " <float[1,3,1,1] w = {1, -1, 2}> {\n"
+                         " h = Mul (x, w) f = Flatten (h) p = Softmax <axis = " +
+                         std::to_string(axis) + "> (f) s = Shape (h) y = Reshape (p, s)\n}"),
+        TrainableOptions(), &report);
+    return report.notes.size();
+  };
+  EXPECT_EQ(notes_of(1), 0u);
+  EXPECT_EQ(notes_of(0), 1u);
 }
 
 TEST(MakeTrainable, TellsOfASoftmaxThatTheLossDoesNotTakeIn) {
@@ -135,6 +151,7 @@ TEST(MakeTrainable, TellsOfASoftmaxThatTheLossDoesNotTakeIn) {
   EXPECT_EQ(notes_of("y = Sigmoid (h)", Loss::mse), "");
 }
 
+// Their nodes get their training form like those of the main graph.
 TEST(MakeTrainable, OpensFunctionsWhoseNodesChangeInTraining) {
   TrainableReport report;
   const Model model = make_trainable(Model::from_text(in_functions), squares(), &report);
