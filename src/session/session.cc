@@ -673,10 +673,10 @@ void Session::Implementation::run_with_separate_sizes(std::span<const Value> giv
   } catch (const run::ShapeMismatch&) {
     throw;  // something else is wrong with them
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::bad_input) throw;
+    if (error.code() != ErrorCode::bad_input && error.code() != ErrorCode::run_failed) throw;
     throw Error(error.code(),
-                fmt::format("{}. If these sizes are as they are meant: {}: {}", refused.message(),
-                            error.location(), error.message()),
+                fmt::format("{}. If these sizes are as they are meant: {}", refused.message(),
+                            error.what()),
                 refused.location());
   }
   if (sizes_differ.exchange(true)) return;

@@ -113,6 +113,24 @@ TEST(DeclaredShapes, OwnSizesThatDoNotFitAreToldWithTheNames) {
   }
 }
 
+TEST(DeclaredShapes, OwnSizesThatAStepCannotTakeAreToldWithTheNames) {
+  for (const SessionOptions& options : {planned, plain}) {
+    const Loaded loaded(
+        "g (float[n, 3] a, float[n, 3] b) => (float[m, 3] y, float[1] z) <int64[1] three = {3}> {"
+        " first = Shape<start = 0, end = 1>(a) z = Cast<to = 1>(first)"
+        " shape = Concat<axis = 0>(first, three) y = Reshape(b, shape) }",
+        options);
+    std::string said;
+    try {
+      loaded.session.run({{"a", zeros({2, 3})}, {"b", zeros({5, 3})}});
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    EXPECT_NE(said.find("'n' is 2 by dimension 0 of input 'a'"), std::string::npos) << said;
+    EXPECT_NE(said.find("are meant: Reshape making 'y'"), std::string::npos) << said;
+  }
+}
+
 TEST(DeclaredShapes, OpenSizesOfInputsHaveTheNamesOfTheirPlaces) {
   for (const SessionOptions& options : {planned, plain}) {
     const Loaded loaded(
