@@ -152,8 +152,7 @@ bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
       if (observer != nullptr) observer->end_plan();
       context.drop_run_values();
     }
-  } cleanup{*this, environment.observer};
-  if (environment.observer != nullptr) environment.observer->begin_plan(plan_);
+  } cleanup{*this, nullptr};
   environment.charge(working_bytes());
   run_outputs_ = outputs;
   output_memory_ = memory;
@@ -174,6 +173,10 @@ bool Context::run(std::span<const Value> inputs, std::span<ops::Slot* const> cap
     }
   }
   if (!given.empty()) let_go_of_sequences(given);
+  if (environment.observer != nullptr) {
+    environment.observer->begin_plan(plan_);
+    cleanup.observer = environment.observer;
+  }
   bool anew = !ranked_outputs_;
   for (size_t s = 0; s < plan_.segments().size(); ++s) anew |= run_segment(s, outputs, environment);
   give_outputs(outputs);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -73,14 +74,13 @@ class Recorder final : public run::Observer {
     if (profile_.zero < 0) profile_.zero = begin;
     zero_ = profile_.zero;
     run_.begin = begin - zero_;
-    number_ = profile_.runs.size();
-    profile_.runs.push_back(run_);
   }
 
   LoopRecorder& loops() { return loops_; }
 
   // What the run was, together with those that ended before.
   void end_run() {
+    if (!number_) return;
     run_.end = now() - zero_;
     const std::lock_guard lock(profile_.mutex);
     const size_t before = profile_.events.size();
@@ -91,11 +91,15 @@ class Recorder final : public run::Observer {
     std::inplace_merge(
         profile_.events.begin(), profile_.events.begin() + static_cast<std::ptrdiff_t>(before),
         profile_.events.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
-    profile_.runs[number_] = std::move(run_);
+    profile_.runs[*number_] = std::move(run_);
   }
 
   void begin_plan(const run::Plan& plan) override {
     const std::lock_guard lock(profile_.mutex);
+    if (!number_) {
+      number_ = profile_.runs.size();
+      profile_.runs.push_back(run_);
+    }
     const auto [at, is_new] =
         profile_.first_steps.try_emplace(&plan, static_cast<int>(profile_.steps.size()));
     if (is_new) add_steps(plan);
@@ -172,7 +176,7 @@ class Recorder final : public run::Observer {
       ++dropped_;
       return;
     }
-    events_.push_back({static_cast<int>(number_), step, thread, begin - zero_, end - zero_});
+    events_.push_back({static_cast<int>(*number_), step, thread, begin - zero_, end - zero_});
   }
 
   static OperandShape operand(bool present, const auto& type, const auto& shape) {
@@ -210,8 +214,8 @@ class Recorder final : public run::Observer {
 
   Profile::Implementation& profile_;  // max_events never changes; the rest is read under its lock
   LoopRecorder loops_;
-  Profile::Run run_;  // this one, and its number among the profile's
-  size_t number_ = 0;
+  Profile::Run run_;  // this one, and its number among the profile's: none where inputs are refused
+  std::optional<size_t> number_;
   int64_t zero_ = 0;
   std::vector<Profile::Event> events_;
   int64_t dropped_ = 0;

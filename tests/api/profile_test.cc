@@ -60,6 +60,21 @@ TEST(Profile, RunsAtTheSameTime) {
   EXPECT_EQ(events, std::vector<int>(count, 5));
 }
 
+// Inputs that are refused are no run; what comes of them in another plan is one.
+TEST(Profile, RefusedInputsAreNoRun) {
+  const Session session(Model::from_text(R"(<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N] x, float[N] y) => (float[M] z) { z = Concat<axis = 0>(x, y) })"));
+  Profile profile;
+  RunOptions options;
+  options.profile = &profile;
+  const Tensor two(ElementType::float32, {2}), pair(ElementType::float32, {1, 2});
+  EXPECT_THROW(session.run({{"x", pair}, {"y", two}}, options), Error);
+  EXPECT_EQ(profile.runs().size(), 0u);
+  session.run({{"x", two}, {"y", Tensor(ElementType::float32, {3})}}, options);
+  EXPECT_EQ(profile.runs().size(), 1u);
+  EXPECT_EQ(profile.steps().size(), 1u);
+}
+
 TEST(Profile, KeepsNoMoreEventsThanItIsTold) {
   const Session session(looping(), {.threads = 2});
   Profile all, few(7);
