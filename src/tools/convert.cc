@@ -69,7 +69,7 @@ int64_t min_version(const std::vector<const ir::Node*>& nodes, std::string_view 
   return 0;
 }
 
-// Whether a version takes less types than those before it and after it do: QuantizeLinear from
+// Whether a version takes fewer types than those before it and after it do: QuantizeLinear from
 // opset 19 to 22. Types are known only where nodes are carried down.
 bool narrows_types(const std::vector<const ir::Node*>& nodes, int64_t version) {
   return version >= 19 && version < 23 &&
