@@ -228,10 +228,15 @@ void compress_gradient(const GradientCall& call, GradientEmitter& e) {
   const ops::NodeView view = view_of(call);
   const std::string &x = call.node.inputs[0], &dy = flow(call);
   const std::string chosen = e.emit("NonZero", {call.node.inputs[1]});  // [1, n]
+  // Zeros of the type of what flows, which is not that of quantised values.
+  const auto zeros = [&](const std::string& like) {
+    const std::string zero = e.scalar_like(0, dy);
+    return e.emit("Expand", {zero, e.emit("Shape", {like})});
+  };
   if (!view.has_attribute("axis")) {
     const std::string flat = e.emit("Reshape", {x, e.ints({-1})});
-    const std::string filled = e.emit(
-        "ScatterElements", {e.filled_like(0, flat), e.emit("Squeeze", {chosen, e.ints({0})}), dy});
+    const std::string filled =
+        e.emit("ScatterElements", {zeros(flat), e.emit("Squeeze", {chosen, e.ints({0})}), dy});
     call.of_inputs[0] = shaped(e, filled, e.emit("Shape", {x}));
     return;
   }
@@ -242,7 +247,7 @@ void compress_gradient(const GradientCall& call, GradientEmitter& e) {
   const std::string along = e.emit("Reshape", {chosen, e.ints(sizes)});
   const std::string indices = e.emit("Expand", {along, e.emit("Shape", {dy})});
   call.of_inputs[0] =
-      e.emit("ScatterElements", {e.filled_like(0, x), indices, dy}, {int_attribute("axis", axis)});
+      e.emit("ScatterElements", {zeros(x), indices, dy}, {int_attribute("axis", axis)});
 }
 
 // The determinants of what is left without each row and column, with alternating signs.

@@ -84,6 +84,16 @@ TEST(QuantizedGradient, PassesWhatOnlyMovesTheValues) {
            Case{"b, rest = Split<num_outputs = 2>(q)", {1, 1, 0, 0}},
            Case{"k = Constant<value = uint8[1] {5}>()\n b = Concat<axis = 0>(k, q)", {1, 1, 1, 1}},
            Case{"i = Constant<value_ints = [1, 1, -1]>()\n b = GatherElements(q, i)", {0, 2, 0, 1}},
+           Case{"n = Constant<value_ints = [3, 4]>()\n b = Expand(q, n)", {3, 3, 3, 3}},
+           Case{"k = Constant<value = bool[4] {1, 0, 0, 1}>()\n p = Constant<value = uint8 {5}>()\n"
+                " b = Where(k, q, p)",
+                {1, 0, 0, 1}},
+           Case{"k = Constant<value = bool[4] {1, 0, 0, 1}>()\n b = Compress(q, k)", {1, 0, 0, 1}},
+           Case{"k = Constant<value = bool[4] {1, 0, 0, 1}>()\n b = Compress<axis = 0>(q, k)",
+                {1, 0, 0, 1}},
+           Case{"n = Constant<value_ints = [1, 1, 4]>()\n r = Reshape(q, n)\n"
+                " b = MaxPool<kernel_shape = [2], strides = [2]>(r)",
+                {0, 1, 0, 1}},
            Case{"k = Constant<value = uint8[4] {5, 6, 7, 8}>()\n m = Less(q, k)\n"
                 " w = Cast<to = 6>(q)\n b = Cast<to = 2>(w)",
                 {1, 1, 1, 1}},

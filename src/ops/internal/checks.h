@@ -28,11 +28,12 @@ struct InRange {
   bool operator==(const InRange&) const = default;
 };
 
-// A gradient, summed over what its value was broadcast along: X with the shape of `like`.
+// A gradient, summed over what its value was broadcast along: X with the shape of `like`. Both have
+// one type, unless `like` is of whole numbers: of quantised values, whose gradients are floats.
 struct SumLike {
   static constexpr std::string_view name = "SumLike";
   static constexpr std::array inputs = {"X"sv, "like"sv};
-  static constexpr std::array takes = {Takes::anything, Takes::first};
+  static constexpr std::array takes = {Takes::anything, Takes::anything};
   static constexpr std::array outputs = {"Y"sv};
   enum Input { x, like };
 

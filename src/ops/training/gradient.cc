@@ -28,9 +28,11 @@ void infer_gradient(InferContext& ctx) {
 void infer_sum(InferContext& ctx) {
   internal::from_node<SumLike>(ctx.node());
   const ValueType &x = ctx.type(SumLike::x), &like = ctx.type(SumLike::like);
-  if (x.element != like.element)
+  if (x.element != like.element && !is_integer(like.element))
     ctx.fail("both inputs must have one type; they are {} and {}", x.to_string(), like.to_string());
-  ctx.set(0, like);
+  ValueType y = like;
+  y.element = x.element;
+  ctx.set(0, std::move(y));
 }
 
 struct State {
