@@ -121,8 +121,7 @@ class Expansion {
     if (known != nullptr && known->type.kind == Kind::optional && known->type.nested &&
         known->type.nested->is_tensor())
       gradient = item_of(e, gradient, 0);
-    if (known != nullptr && known->type.is_tensor() &&
-        known->type.element != ElementType::undefined && !is_floating(known->type.element))
+    if (e.is_quantized(value))
       gradient = e.emit("CastLike", {gradient, value});  // the node gives what it derives for
     e.emit_to({output}, "Identity", {gradient});
   }

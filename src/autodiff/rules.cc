@@ -90,6 +90,13 @@ std::string GradientEmitter::sum_like(const std::string& value, const std::strin
   return emit(ops::internal::SumLike::name, {value, like}, {}, ir::internal_domain);
 }
 
+bool GradientEmitter::is_quantized(std::string_view value) const {
+  const infer::ValueFacts* known = services_.known(value);
+  if (known == nullptr || !known->type.is_tensor()) return false;
+  const ElementType element = known->type.element;
+  return element != ElementType::undefined && (!is_floating(element) || bit_width(element) < 16);
+}
+
 std::optional<int64_t> GradientEmitter::rank(std::string_view value) const {
   const infer::ValueFacts* known = services_.known(value);
   if (known == nullptr || !known->type.shape) return std::nullopt;
@@ -226,14 +233,11 @@ void split_rule(const GradientCall& call, GradientEmitter& e) {
       e.emit("Concat", parts, {int_attribute("axis", view_of(call).attr_int("axis", 0))});
 }
 
-// What flows back into quantised values stays what it is: it is no whole number.
+// What flows back into quantised values stays what it is: their type would cut it off.
 void cast_rule(const GradientCall& call, GradientEmitter& e) {
-  const infer::ValueFacts* known = e.services().known(call.node.inputs[0]);
-  const bool whole = known != nullptr && known->type.is_tensor() &&
-                     known->type.element != ElementType::undefined &&
-                     !is_floating(known->type.element);
-  call.of_inputs[0] = whole ? e.emit("Identity", {flow(call)})
-                            : e.emit("CastLike", {flow(call), call.node.inputs[0]});
+  const std::string& x = call.node.inputs[0];
+  call.of_inputs[0] =
+      e.is_quantized(x) ? e.emit("Identity", {flow(call)}) : e.emit("CastLike", {flow(call), x});
 }
 
 void transpose_rule(const GradientCall& call, GradientEmitter& e) {

@@ -42,6 +42,9 @@ class GradientEmitter {
   std::string sum(const std::vector<std::string>& values);
   // What flows back into a value: a tensor or a sequence; none where its type is not known.
   ir::TypeProto::Kind flow_kind(std::string_view value) const;
+  // Whether a tensor is of whole numbers or of floats of 8 bits or fewer, which stand for other
+  // numbers: what flows back into it is not of its type.
+  bool is_quantized(std::string_view value) const;
   std::optional<int64_t> rank(std::string_view value) const;
   int64_t required_rank(const GradientCall& call, size_t input) const;  // fails where it is open
   std::optional<Shape> shape(std::string_view value) const;             // where all of it is known

@@ -198,5 +198,19 @@ TEST(QuantizedGradient, OfFloatsOfEightBits) {
   expect_near(elements(outputs[0]), {1, 1, 0});
 }
 
+// Nor has a type of eight bits room for a slope.
+TEST(QuantizedGradient, OfACastOfFloatsOfEightBitsIsNotRounded) {
+  const Session session(Model::from_text(
+      std::string(quantization_header) +
+      "g (float[3] x, float s) => (float[3] dx) {\n"
+      " q = QuantizeLinear<output_dtype = 17>(x, s)\n y = DequantizeLinear(q, s)\n"
+      " k = Constant<value_float = 0.3>()\n f = Cast<to = 1>(q)\n h = Mul(f, k)\n t = Add(h, y)\n"
+      " sum = ReduceSum<keepdims = 0>(t)\n"
+      " dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], zs = [\"s\"], y = \"sum\">(x, s)\n}"));
+  const auto outputs =
+      session.run({{"x", floats({1.3f, 0.001f, 5000}, {3})}, {"s", Tensor::scalar<float>(0.5f)}});
+  expect_near(elements(outputs[0]), {1.6, 1.6, 0});
+}
+
 }  // namespace
 }  // namespace sardonyx::test
