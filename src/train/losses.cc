@@ -149,10 +149,13 @@ Scores scores_of(const ir::Graph& graph, const ir::ValueInfo& output,
   const bool is_softmax = maker->op_type == "Softmax" || maker->op_type == "LogSoftmax";
   if (options.loss == Loss::softmax_cross_entropy && is_softmax) {
     const ir::Attribute* axis = maker->find("axis");
-    const int64_t along = axis ? axis->i.value_or(-1) : -1;
-    scores.name = maker->inputs[0];
-    scores.last_axis =
-        along == -1 || (scores.rank > 0 && along == static_cast<int64_t>(scores.rank) - 1);
+    const int64_t along = axis ? axis->i.value_or(-1) : -1,
+                  rank = static_cast<int64_t>(scores.rank);
+    const auto from_the_start = [&](int64_t of) { return of < 0 && rank > 0 ? of + rank : of; };
+    scores.last_axis = along == -1 || (rank > 0 && along == rank - 1);
+    // One along other axes than that of the classes is not what the loss computes.
+    if (scores.last_axis || from_the_start(along) == from_the_start(options.class_axis))
+      scores.name = maker->inputs[0];
   } else if (maker->op_type == "Sigmoid" && options.loss == Loss::bce) {
     scores.name = maker->inputs[0];
     scores.before_sigmoid = true;

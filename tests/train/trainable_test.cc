@@ -126,6 +126,27 @@ TEST(MakeTrainable, LeavesASoftmaxAlongTheBatchBeforeTheLoss) {
   EXPECT_EQ(notes_of(0), 1u);
 }
 
+TEST(MakeTrainable, LeavesASoftmaxAlongOtherAxesBeforeTheLoss) {
+  const auto notes_of = [](int axis, int64_t class_axis) {
+    TrainableOptions options;
+    options.class_axis = class_axis;
+    TrainableReport report;
+    make_trainable(Model::from_text("<ir_version: 10, opset_import: [\"\": 21]>\n"
+                                    "g (float[2,3,4,5] x) => (float[2,3,4,5] y)"
+                                    " <float[1,3,1,1] w = {1, -1, 2}> {\n"
+                                    " h = Mul (x, w) y = Softmax <axis = " +
+                                    std::to_string(axis) + "> (h)\n}"),
+                   options, &report);
+    return report.notes.size();
+  };
+  EXPECT_EQ(notes_of(1, 1), 0u);
+  EXPECT_EQ(notes_of(-3, 1), 0u);
+  EXPECT_EQ(notes_of(2, -2), 0u);
+  EXPECT_EQ(notes_of(-1, 1), 0u);  // classes stand along the last axis then
+  EXPECT_EQ(notes_of(0, 1), 1u);
+  EXPECT_EQ(notes_of(2, 1), 1u);
+}
+
 TEST(MakeTrainable, TellsOfASoftmaxThatTheLossDoesNotTakeIn) {
   const auto notes_of = [](const std::string& nodes, Loss loss) {
     TrainableOptions options;
