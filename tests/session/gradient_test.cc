@@ -340,19 +340,24 @@ TEST(Gradient, OfCeluIsOneWhereThePowerOverflows) {
 
 // A channel whose values are all alike: there the deviation, which is 0, has no slope.
 TEST(Gradient, OfMeanVarianceNormalizationWithoutVariance) {
-  const Session session(Model::from_text(
-      gradient_header +
-      std::string("g (double[1, 2, 1, 2] x, double[2] w) => (double[] dx) {\n"
-                  "n = MeanVarianceNormalization(x)\n y = Mul(n, w)\n"
-                  "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}")));
-  const auto made =
-      session
-          .run({{"x", Tensor::of<double>(std::vector<double>{4, 4, 1, 3}, {1, 2, 1, 2})},
-                {"w", Tensor::of<double>(std::vector<double>{2, 6}, {2})}})[0]
-          .tensor();
-  const std::vector<double> expected{-2e9, 2e9, 0, 0};
-  for (size_t i = 0; i < expected.size(); ++i)
-    EXPECT_NEAR(made.elements<double>()[i], expected[i], 1e-6 * (1 + std::abs(expected[i]))) << i;
+  for (const bool half : {false, true}) {  // half precision has no number for 1e-9
+    const std::string given = half ? "h = Cast<to = 10>(x)\n" : "h = Identity(x)\n";
+    const Session session(Model::from_text(
+        gradient_header +
+        ("g (double[1, 2, 1, 2] x, double[2] w) => (double[] dx) {\n" + given +
+         "m = MeanVarianceNormalization(h)\n n = Cast<to = 11>(m)\n"
+         " y = Mul(n, w)\n"
+         "dx = ai.onnx.preview.training.Gradient<xs = [\"x\"], y = \"y\">(x)\n}")));
+    const auto made =
+        session
+            .run({{"x", Tensor::of<double>(std::vector<double>{4, 4, 1, 3}, {1, 2, 1, 2})},
+                  {"w", Tensor::of<double>(std::vector<double>{2, 6}, {2})}})[0]
+            .tensor();
+    const double slope = half ? 2 : 2e9;
+    const std::vector<double> expected{-slope, slope, 0, 0};
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(made.elements<double>()[i], expected[i], 1e-6 * (1 + std::abs(expected[i]))) << i;
+  }
 }
 
 // x^0 is 1 everywhere; x^-1, of which it would take none, is infinite at 0.
