@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import reference_deviations
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 FLOAT, INT64, STRING, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
 EVERY = 24  # of the models that are made of each case
@@ -39,6 +39,11 @@ def one_node(operator, inputs, outputs=1, opset=21, domain="", **attributes):
     if domain:
         imports.append(helper.make_opsetid(domain, 3))
     return helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString()
+
+
+def nodes(text):
+    """A model of nodes in the textual syntax that read a float `x` and an int64 `i`, of two elements each."""
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> g (float[2] x, int64[2] i) => () {{ {text} }}').SerializeToString()
 
 
 IMAGE, KERNEL = f(1, 4, 8, 8), f(6, 4, 3, 3)
@@ -74,12 +79,16 @@ MISTAKES = {
     "Reshape: two open": one_node("Reshape", [f(2, 3), ints(-1, -1)]),
     "Reshape: below -1": one_node("Reshape", [f(2, 3), ints(-2, 3)]),
     "Reshape: zero beyond": one_node("Reshape", [f(2, 3), ints(2, 3, 0)]),
+    "Reshape: rank of shape": one_node("Reshape", [f(2, 3), (INT64, [1, 2])]),
+    "Reshape: scalar as shape": one_node("Reshape", [f(1), (INT64, [])]),
+    "Expand: rank of shape": one_node("Expand", [f(2, 3), (INT64, [1, 2])]),
     "Expand: shape": one_node("Expand", [f(2, 3), ints(2, 4)]),
     "Tile: repeats": one_node("Tile", [f(2, 3), ints(2)]),
     "Einsum: letters": one_node("Einsum", [f(2, 3), f(3, 4)], equation="ijk,kl->ijl"),
     "Einsum: terms": one_node("Einsum", [f(2, 3)], equation="ij,jk->ik"),
     "Split: sum": one_node("Split", [f(6), ints(1, 2)], outputs=2),
     "Split: too many outputs": one_node("Split", [f(6), ints(3, 3)], outputs=3),
+    "Split: neither": one_node("Split", [f(6)], outputs=2),
     "Split: axis": one_node("Split", [f(6)], axis=3, outputs=2, num_outputs=2),
     "Slice: lengths": one_node("Slice", [f(2, 3), ints(0, 0), ints(1)]),
     "Slice: axis": one_node("Slice", [f(2, 3), ints(0), ints(1), ints(4)]),
@@ -102,6 +111,7 @@ MISTAKES = {
     "Unsqueeze: axis": one_node("Unsqueeze", [f(2, 3), ints(7)]),
     "Unsqueeze: twice": one_node("Unsqueeze", [f(2, 3), ints(0, 0)]),
     "ReduceSum: axis": one_node("ReduceSum", [f(2, 3), ints(5)]),
+    "ArgMax: axis of a scalar": one_node("ArgMax", [f()], axis=0),
     "ArgMax: axis": one_node("ArgMax", [f(2, 3)], axis=5),
     "MatMul: inner": one_node("MatMul", [f(2, 3), f(4, 2)]),
     "MatMul: scalar": one_node("MatMul", [f(), f(4, 2)]),
@@ -119,14 +129,19 @@ MISTAKES = {
     "BatchNormalization: channels": one_node("BatchNormalization", [IMAGE, f(5), f(5), f(5), f(5)]),
     "LayerNormalization: axis": one_node("LayerNormalization", [f(2, 3), f(3)], axis=5),
     "OneHot: values": one_node("OneHot", [(INT64, [2]), ints(3).reshape(()), f(3)]),
+    "ConstantOfShape: rank": one_node("ConstantOfShape", [(INT64, [1, 2])]),
+    "ConstantOfShape: scalar": one_node("ConstantOfShape", [(INT64, [])]),
     "ConstantOfShape: negative": one_node("ConstantOfShape", [ints(-2, 3)]),
     "Cast: to": one_node("Cast", [f(2)], to=99),
     "EyeLike: rank": one_node("EyeLike", [f(2, 3, 4)]),
     "Range: types": one_node("Range", [f(), (INT64, []), f()]),
     "RoiAlign: rank": one_node("RoiAlign", [f(4, 8, 8), f(2, 4), (INT64, [2])]),
+    "Compress: scalar": one_node("Compress", [f(), (BOOL, [2])]),
     "Compress: axis": one_node("Compress", [f(2, 3), (BOOL, [2])], axis=4),
     "Dropout: ratio": one_node("Dropout", [f(2), f(2)]),
     "CumSum: axis": one_node("CumSum", [f(2, 3), f(1)]),
+    "SequenceInsert: item type": nodes("a = SequenceConstruct (x) s = SequenceInsert (a, i)"),
+    "SequenceInsert: item type of an empty one": nodes("a = SequenceEmpty <dtype = 1> () s = SequenceInsert (a, i)"),
     "Scaler: type": one_node("Scaler", [(STRING, [2])], domain="ai.onnx.ml", offset=[0.0], scale=[1.0]),
 }
 

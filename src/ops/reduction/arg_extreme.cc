@@ -1,5 +1,6 @@
 // ArgMax and ArgMin.
 #include "kernels/rows/arg_extreme.h"
+#include "ops/objections.h"
 #include "ops/operator.h"
 #include "ops/shared/axis.h"
 #include "ops/shared/declared_int32.h"
@@ -12,6 +13,8 @@ void infer(InferContext& ctx) {
   const auto& x = ctx.shape(0);
   if (!x) return ctx.set(0, ValueType::tensor(ElementType::int64));
   const int64_t wanted = ctx.attr_int("axis", 0);
+  if (x->empty() && ctx.has_attribute("axis"))
+    object(ctx, "axis must not be given for a scalar; got {}", wanted);
   const auto axis = static_cast<size_t>(
       x->empty() && (wanted == 0 || wanted == -1) ? 0 : ctx.normalized_axis(wanted, *ctx.rank(0)));
   Dims y = *x;

@@ -126,9 +126,19 @@ std::unique_ptr<Step> make_changing_step(std::string kernel, Run run) {
   return step;
 }
 
+// Runs hold items of any types; the standard wants one, of a sequence that is empty, too.
+void want_item_type(const InferContext& ctx) {
+  const auto& item = ctx.type(0).nested;
+  const ElementType held = item ? item->element : ElementType::undefined, given = ctx.element(1);
+  if (held != ElementType::undefined && given != ElementType::undefined && held != given)
+    object(ctx, "{} must be of the type of the sequence's items, {}; it is {}", ctx.input_name(1),
+           name_of(held), name_of(given));
+}
+
 void infer_insert(InferContext& ctx) {
   check_sequence(ctx);
   require_one(ctx, 2);
+  want_item_type(ctx);
   const ValueFacts& sequence = ctx.known(0);
   const bool first = !sequence.type.nested || is_surely_empty(sequence);
   set_changed(ctx, first ? ctx.type(1) : merged(ctx, *sequence.type.nested, ctx.type(1)), 1);

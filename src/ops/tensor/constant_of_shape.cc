@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ir/tensor.h"
+#include "ops/shared/element_counts.h"
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
@@ -20,6 +21,7 @@ Tensor value_of(const NodeView& node) {
 }
 
 void infer(InferContext& ctx) {
+  want_rank(ctx, 0, 1);
   const Tensor value = value_of(ctx);
   const ElementType type = value.element_type();
   const auto dims = values_of(ctx, 0);

@@ -9,6 +9,7 @@ namespace expand_unit {
 namespace {
 
 void infer_expand(InferContext& ctx) {
+  want_rank(ctx, 1, 1);
   const ElementType type = ctx.element(0);
   const auto& in = ctx.shape(0);
   const auto asked = values_of(ctx, 1);

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "kernels/move/arrange.h"
+#include "ops/objections.h"
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
@@ -66,6 +67,7 @@ void infer_compress(InferContext& ctx) {
   const ElementType type = ctx.element(0);
   const auto& in = ctx.shape(0);
   const auto kept = known_true(ctx);
+  if (in && in->empty()) object(ctx, "the input must have at least one dimension; it is a scalar");
   if (const auto rank = ctx.rank(1); rank && *rank != 1)
     ctx.fail("condition must have rank 1; it has {}", *rank);
   if (!ctx.has_attribute("axis")) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/shared/element_counts.h"
 #include "ops/shared/moving.h"
 
 namespace sardonyx::ops {
@@ -156,6 +157,7 @@ Dims reshaped(InferContext& ctx, const Dims& asked, const Dims& in, bool allow_z
 }
 
 void infer_reshape(InferContext& ctx) {
+  want_rank(ctx, 1, 1);
   const ElementType type = ctx.element(0);
   const bool allow_zero = ctx.attr_int("allowzero", 0) != 0;
   const auto asked = values_of(ctx, 1);

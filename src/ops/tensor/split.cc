@@ -15,9 +15,9 @@ Dims equal_parts(InferContext& ctx, const Dim& size) {
   if (parts != ctx.output_count()) {
     ctx.fail("num_outputs must be the number of outputs, {}; got {}", ctx.output_count(), parts);
   }
-  if (const auto number = size.value();
-      number && *number % parts != 0 && !ctx.has_attribute("num_outputs"))
-    object(ctx, "{} cannot be cut into {} equal parts; input 'split' can give their sizes", *number,
+  if (!ctx.has_attribute("num_outputs"))
+    object(ctx,
+           "needs input 'split' or attribute num_outputs; {} outputs are taken for as many parts",
            parts);
   if (const auto each = exact_div(size, parts)) return Dims(static_cast<size_t>(parts), *each);
   const Dim each = ceil_div(size, parts);
