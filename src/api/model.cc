@@ -9,6 +9,7 @@
 #include "tools/drawing.h"
 #include "tools/saving.h"
 #include "wire/sink.h"
+#include "wire/store.h"
 #include "wire/text_print.h"
 
 namespace sardonyx {
@@ -35,21 +36,6 @@ std::string text_of(const Write& write) {
   std::string text;
   write([&](std::string_view piece) { text += piece; });
   return text;
-}
-
-bool any_external(const ir::Graph& graph) {
-  return std::ranges::any_of(graph.initializers, &ir::TensorProto::is_external) ||
-         std::ranges::any_of(graph.sparse_initializers, [](const ir::SparseTensorProto& tensor) {
-           return tensor.values.is_external() || tensor.indices.is_external();
-         });
-}
-
-bool any_external(const ir::Node& node) {
-  return std::ranges::any_of(node.attributes, [](const ir::Attribute& attribute) {
-    return (attribute.t && attribute.t->is_external()) ||
-           std::ranges::any_of(attribute.tensors,
-                               [](const auto& tensor) { return tensor->is_external(); });
-  });
 }
 
 }  // namespace
@@ -98,18 +84,7 @@ ViewList<FunctionView> Model::functions() const {
 
 bool Model::has_training_info() const { return !implementation_->model.training_info.empty(); }
 
-bool Model::has_external_data() const {
-  bool found = false;
-  const auto enter = [&](const ir::WalkPlace& place) {
-    found |= place.graph != nullptr && any_external(*place.graph);
-    return !found;
-  };
-  const auto node = [&](const ir::WalkPlace&, const ir::Node& one, size_t) {
-    found |= any_external(one);
-  };
-  ir::walk(implementation_->model, {.enter = enter, .node = node});
-  return found;
-}
+bool Model::has_external_data() const { return wire::has_external_data(implementation_->model); }
 
 Model Model::with_external_data(bool verify_checksums) const {
   return within_limit(implementation_->memory, [&] {

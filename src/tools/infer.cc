@@ -31,31 +31,12 @@
 #include "wire/append.h"
 #include "wire/footprint.h"
 #include "wire/ort_model.h"
+#include "wire/store.h"
 #include "wire/streaming_reader.h"
 #include "wire/write.h"
 
 namespace sardonyx {
 namespace {
-
-bool has_external_data(const ir::Model& model) {
-  bool found = false;
-  const auto look = [&](const ir::TensorProto& tensor) { found |= tensor.is_external(); };
-  ir::walk(model, {.enter =
-                       [&](const ir::WalkPlace& place) {
-                         if (place.graph) {
-                           for (const auto& tensor : place.graph->initializers) look(tensor);
-                         }
-                         return true;
-                       },
-                   .node =
-                       [&](const ir::WalkPlace&, const ir::Node& node, size_t) {
-                         for (const ir::Attribute& attribute : node.attributes) {
-                           if (attribute.t) look(*attribute.t);
-                           for (const auto& tensor : attribute.tensors) look(*tensor);
-                         }
-                       }});
-  return found;
-}
 
 bool is_undefined_input(const InferFinding& finding) {
   return finding.is_error && finding.message.find(infer::undefined_input) != std::string::npos;
@@ -272,7 +253,7 @@ Inference write_inferred(const std::string& path, const std::string& output,
     fail_at(output, ErrorCode::bad_input, "{}", problem);
   const MappedFile file(path);
   ir::Model model = read_model_file(file);
-  if (has_external_data(model) && folder_at(path) != folder_at(output)) {
+  if (wire::has_external_data(model) && folder_at(path) != folder_at(output)) {
     fail_at(output, ErrorCode::bad_input,
             "the model has external data beside it and can only be written to its own folder, {}",
             os::folder_of(path));

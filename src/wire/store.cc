@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/os.h"
+#include "ir/walk.h"
 #include "wire/sha1.h"
 #include "wire/sink.h"
 #include "wire/tensor.h"
@@ -152,6 +153,42 @@ void change_tensors(ir::Model& model, const std::function<bool(const ir::TensorP
     changer.nodes(function.nodes, 0);
     for (ir::Attribute& a : function.attribute_protos) changer.attribute(a, 0);
   }
+}
+
+bool has_external_data(const ir::Model& model) {
+  bool found = false;
+  const auto tensor = [&](const ir::TensorProto& t) { found |= t.is_external(); };
+  const auto sparse = [&](const ir::SparseTensorProto& s) { tensor(s.values), tensor(s.indices); };
+  const auto held = [](const auto& message, const auto& look) {
+    if (message) look(*message);
+  };
+  const auto attribute = [&](const ir::Attribute& a) {
+    held(a.t, tensor);
+    for (const auto& t : a.tensors) held(t, tensor);
+    held(a.sparse_tensor, sparse);
+    for (const auto& s : a.sparse_tensors) held(s, sparse);
+  };
+  const auto enter = [&](const ir::WalkPlace& place) {
+    if (place.graph != nullptr) {
+      std::ranges::for_each(place.graph->initializers, tensor);
+      std::ranges::for_each(place.graph->sparse_initializers, sparse);
+    }
+    return !found;
+  };
+  const auto node = [&](const ir::WalkPlace&, const ir::Node& one, size_t) {
+    std::ranges::for_each(one.attributes, attribute);
+  };
+  const ir::WalkCallbacks callbacks{.enter = enter, .node = node};
+  const auto inside = [&](const ir::Graph& graph) { ir::walk(graph, callbacks); };
+  ir::walk(model, callbacks);
+  for (const ir::Function& function : model.functions) {
+    for (const ir::Attribute& a : function.attribute_protos) {
+      attribute(a);
+      held(a.g, inside);
+      for (const auto& g : a.graphs) held(g, inside);
+    }
+  }
+  return found;
 }
 
 void bring_in(ir::Model& model, ExternalData& external,

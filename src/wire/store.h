@@ -17,6 +17,9 @@ namespace sardonyx::wire {
 void change_tensors(ir::Model& model, const std::function<bool(const ir::TensorProto&)>& needs,
                     const std::function<void(ir::TensorProto&)>& change);
 
+// Whether one of those tensors is external.
+bool has_external_data(const ir::Model& model);
+
 // Makes every external tensor an internal one: a view of its mapped file, nothing is copied.
 // Throws what ExternalData throws, with the tensor's name. `mapped` sees each with its bytes, while
 // it still says where they are from.

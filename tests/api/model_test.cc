@@ -195,6 +195,24 @@ TEST(Model, MayBeSavedOverItsOwnFile) {
   EXPECT_EQ(bytes_of(folder / "m.onnx"), before);
 }
 
+TEST(Model, TellsOfExternalDataInSparseTensorsAndDefaultsOfFunctions) {
+  const std::string head = R"(<ir_version: 10, opset_import: ["": 21, "own": 1]>
+    g (float[6] x) => (float[6] y) { c = )",
+                    tail = " y = Add (c, x) }", elsewhere = R"(float[3] = ["location": "w.bin"])",
+                    indices = "int64[3] {0, 3, 5}";
+  const auto says = [](const std::string& text) {
+    return Model::from_text(text, {.load_external_data = false}).has_external_data();
+  };
+  EXPECT_TRUE(says(head + "Constant <sparse_value = sparse_tensor(float[6]) v = {" + elsewhere +
+                   ", " + indices + "}> ()" + tail));
+  EXPECT_FALSE(says(head + "Constant <sparse_value = sparse_tensor(float[6]) v = {" +
+                    "float[3] {1, 2, 3}, " + indices + "}> ()" + tail));
+  EXPECT_TRUE(says(head + "own.f (x)" + tail + R"(
+    <domain: "own", opset_import: ["": 21]>
+    f <t: tensor = )" +
+                   elsewhere + R"(> (a) => (b) { b = Identity (a) })"));
+}
+
 TEST(Model, MovesWeightsToOtherFiles) {
   const ScratchFolder folder;
   const Model model = example();
