@@ -160,6 +160,8 @@ class Model:
     @classmethod
     def from_text(cls, text: str, **options: Any) -> Self:
         """Parses ONNX's textual syntax."""
+        if not isinstance(text, str):
+            raise TypeError(f"the text of a model is a str, and a {type(text).__name__} was given")
         model = cls.__new__(cls)  # what __init__ sets is set here
         model._source = _Source(text=text)
         model._options = dict(options)
@@ -190,7 +192,8 @@ class Model:
         elif source.data is not None:
             self._held = _core.Model.from_bytes(source.data, source.folder, options)
         else:
-            self._held = _core.Model.from_text(source.text or "", options)
+            # What is not UTF-8 is as to_text() gives it.
+            self._held = _core.Model.from_text((source.text or "").encode("utf-8", "surrogateescape"), options)
 
     @property
     def path(self) -> str | None:

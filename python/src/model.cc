@@ -112,9 +112,11 @@ HeldModel load_bytes(const nb::bytes& data, const std::string& folder,
   });
 }
 
-HeldModel load_text(const std::string& text, const LoadArguments& arguments) {
+// As bytes, since strings in it need not be UTF-8.
+HeldModel load_text(const nb::bytes& text, const LoadArguments& arguments) {
+  const std::string_view view(text.c_str(), text.size());
   return loaded(arguments,
-                [&](const LoadOptions& options) { return Model::from_text(text, options); });
+                [&](const LoadOptions& options) { return Model::from_text(view, options); });
 }
 
 // A listener may be a method of what has the model: collectors of garbage must see that.

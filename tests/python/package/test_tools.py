@@ -90,6 +90,16 @@ def test_a_model_is_a_message_for_others(two):
     assert sardonyx.Model(io.StringIO(held.to_text())).nodes == held.nodes
 
 
+def test_text_with_strings_that_are_not_utf8_is_read():
+    tensor = onnx.helper.make_tensor("s", onnx.TensorProto.STRING, [2], [b"\xff\xfe", "\xfc".encode()])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["s"], ["y"])], "g", [],
+                                   [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.STRING, [2])], [tensor])
+    held = sardonyx.Model(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10))
+    assert sardonyx.diff(sardonyx.parse(held.to_text()), held) == []
+    with pytest.raises(TypeError, match="a str, and a bytes was given"):
+        sardonyx.parse(held.to_text().encode("utf-8", "surrogateescape"))
+
+
 def test_models_that_were_made_pickle(two):
     made = sardonyx.inline(sardonyx.Model(two))
     again = pickle.loads(pickle.dumps(made))
