@@ -52,7 +52,7 @@ void Context::take_input(size_t i, const Value& given, bool aligned) {
   ops::Slot& s = slot(index);
   match_kind(v.name, v.known.type, given);
   // What comes from a step of this run, as in each iteration of a loop, is as its type says.
-  if (!aligned) match_held(v.name, v.known.type, given);
+  if (!aligned && !given.is_tensor()) match_held(v.name, v.known.type, given);
   const Value* taken = &given;
   constexpr uintptr_t strictest = 8;
   const bool fits = given.is_tensor()
