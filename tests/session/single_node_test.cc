@@ -57,6 +57,18 @@ void expect_refused(int opset, const std::string& graph, const std::vector<Named
   }
 }
 
+// Overflowed, or took as many steps.
+TEST(SingleNode, HeadsWithoutElementsMayBeAnyNumber) {
+  for (const int64_t length : {1, 3}) {
+    const Value y = run(23,
+                        "g (float[B, L, 0] x) => (float[B, L, 0] y) "
+                        "{ y = Attention<q_num_heads = 2305843009213693952, "
+                        "kv_num_heads = 2305843009213693952>(x, x, x) }",
+                        {{"x", floats({}, {2, length, 0})}});
+    EXPECT_EQ(y.tensor().shape(), (Shape{2, length, 0}));
+  }
+}
+
 // --- Bounds of scalars, which change no shape
 
 TEST(SingleNode, SliceOfAScalarChecksBoundsThatOnlyTheRunKnows) {

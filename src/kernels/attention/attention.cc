@@ -337,6 +337,9 @@ int64_t attention_scratch_bytes(const AttentionShape& shape, int threads) {
 template <class T>
 void attention(const AttentionShape& s, const AttentionData<T>& data, void* scratch,
                ThreadPool& alone, ThreadPool& pool) {
+  // Of heads without elements there may be any number.
+  const bool wants_any = s.v_head_size != 0 || (s.wants_scores && s.kv_length != 0);
+  if (s.batch == 0 || s.q_length == 0 || !wants_any) return;
   const Blocks blocks(s);
   const TaskScratch<T> task(s);
   const int64_t tasks = s.batch * blocks.groups * blocks.count;

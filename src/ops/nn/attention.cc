@@ -295,13 +295,14 @@ void write_cache(const RunContext& run, const Cache& c, int input, std::byte* to
   const auto* past =
       run.has_input(input + 3) ? static_cast<const std::byte*>(run.data(input + 3)) : nullptr;
   const int64_t row = c.size * c.element, past_bytes = c.past * row;
+  if (row == 0) return;  // of any number of heads
   run.pool().parallel_for(c.batch * c.heads, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       std::byte* at = to + i * (c.past + c.length) * row;
       if (past_bytes > 0) std::memcpy(at, past + i * past_bytes, static_cast<size_t>(past_bytes));
       const std::byte* source =
           fresh + (i / c.heads * c.from.batch + i % c.heads * c.from.head) * c.element;
-      for (int64_t r = 0; r < c.length && row > 0; ++r) {
+      for (int64_t r = 0; r < c.length; ++r) {
         std::memcpy(at + past_bytes + r * row, source + r * c.from.row * c.element,
                     static_cast<size_t>(row));
       }
