@@ -309,7 +309,7 @@ bool Session::Implementation::make_graph(const VariantChoice& choice, Variant& v
     warnings.push_back(warning);
     if (warn) warn(warning);
   };
-  DeclaredValues declared(runnable(), keep ? warn_and_keep : warn);
+  DeclaredValues declared(runnable(), keep && !choice.separate_sizes ? warn_and_keep : warn);
   declared.hold_initializers();
   const auto inferred = declared.observer();
   variant.memory.add(wire::memory_of(graph));
