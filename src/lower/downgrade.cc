@@ -240,8 +240,8 @@ class Downgrading {
     if (std::string reason = broadcasts(node, place); !reason.empty()) return reason;
     if (node.op_type == "Mod" && opset_ < 28 && divides_floats(node, place))
       return "floating-point numbers need fmod = 1 there";
-    if (node.op_type == "GridSample" && opset_ < 20 && !is_picture(node, place))
-      return "its input is no picture of two dimensions, as all are there";
+    if (node.op_type == "GridSample" && opset_ < 20 && !is_image(node, place))
+      return "its input is no image of two dimensions, as all are there";
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (std::string reason = wrong(node.inputs[i], bound.input(i), "input"); !reason.empty())
         return reason;
@@ -285,7 +285,7 @@ class Downgrading {
     return {};
   }
 
-  static bool is_picture(const ir::Node& node, const Place& place) {
+  static bool is_image(const ir::Node& node, const Place& place) {
     const ops::ValueFacts* known = node.inputs.empty() ? nullptr : place.scope.find(node.inputs[0]);
     return known == nullptr || !known->type.shape || known->type.shape->size() == 4;
   }

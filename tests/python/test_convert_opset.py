@@ -299,7 +299,7 @@ def test_any_diagonal_of_trilu(sardonyx, tmp_path, upper, diagonal):
 def test_volumes_are_not_sampled_before_opset_20(sardonyx, tmp_path):
     node = helper.make_node("GridSample", ["x", "g"], ["y"], mode="nearest")
     onnx.save(model_of([node], [("x", FLOAT, [1, 1, 2, 2, 2]), ("g", FLOAT, [1, 1, 1, 1, 3])], [("y", FLOAT, [None] * 5)], 20), tmp_path / "m.onnx")
-    sardonyx.fails(6, "convert", tmp_path / "m.onnx", tmp_path / "n.onnx", "--opset", 16, mentions=["no picture", "opset 20 is the least"])
+    sardonyx.fails(6, "convert", tmp_path / "m.onnx", tmp_path / "n.onnx", "--opset", 16, mentions=["no image", "opset 20 is the least"])
 
 
 def test_types_that_may_not_differ_in_older_versions(sardonyx, tmp_path):
