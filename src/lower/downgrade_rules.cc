@@ -524,7 +524,7 @@ void grid_sample(DowngradeContext& ctx) {
   const std::string mode = ctx.newest().attr_string("mode");
   if (mode == "linear") ctx.set_attribute("mode", "bilinear");
   if (mode == "cubic") ctx.set_attribute("mode", "bicubic");
-  if (rank_of(ctx, 0) != 4) cannot("its input is no picture of two dimensions, as all are there");
+  if (rank_of(ctx, 0) != 4) cannot("its input is no image of two dimensions, as all are there");
 }
 
 void quantize(DowngradeContext& ctx) {
