@@ -252,6 +252,11 @@ void check_gates(const ir::Graph& graph, const infer::Scope& scope, const MainNo
 
 void check_types(const ir::Model& model, const ops::CustomTable& custom, Findings& findings) {
   if (!model.graph) return;
+  const MainNodes nodes(*model.graph);
+  // Upgrades of old versions object, too.
+  const ops::ObjectionListener listener([&](const ir::Node& node, const std::string& message) {
+    findings.add("D-13", nodes.place(node, ir::place_of(node)), message, {}, true);
+  });
   ir::Graph graph;
   try {
     graph = lower::lower(model, {.custom = &custom});
@@ -262,16 +267,12 @@ void check_types(const ir::Model& model, const ops::CustomTable& custom, Finding
   ir::SymbolTable symbols;
   infer::InferenceContext inference;
   inference.symbols = &symbols;
-  const MainNodes nodes(*model.graph);
   inference.problem = [&](const ir::Node& node, const Error& error) {
     if (error.code() == ErrorCode::unsupported) return;
     findings.add(
         "D-13", nodes.place(node, error.location().empty() ? ir::identify(node) : error.location()),
         error.message());
   };
-  const ops::ObjectionListener listener([&](const ir::Node& node, const std::string& message) {
-    findings.add("D-13", nodes.place(node, ir::place_of(node)), message, {}, true);
-  });
   inference.disagreement = [&](const infer::Disagreement& found) {
     if (!found.contradiction) return;
     findings.add(found.of_shapes ? "G-20" : "SH-17", found.node,

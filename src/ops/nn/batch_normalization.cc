@@ -158,6 +158,9 @@ void save_mean(UpgradeContext& ctx) {
 
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 14) return;
+  const size_t outputs = ctx.node().outputs.size();
+  if (outputs != 1 && outputs != 5)
+    object(ctx.old(), "version {} has one output or five; the node has {}", ctx.since(), outputs);
   const bool training = trains(ctx);
   const bool by_element = ctx.since() < 9 && ctx.old().attr_int("spatial", 1) == 0;
   if (!by_element) save_mean(ctx);

@@ -215,6 +215,11 @@ void infer_flatten(InferContext& ctx) {
   pass_elements(ctx);
 }
 
+void upgrade_flatten(UpgradeContext& ctx) {
+  if (const int64_t axis = ctx.old().attr_int("axis"); ctx.since() < 11 && axis < 0)
+    object(ctx.old(), "axis must not be negative before opset 11; got {}", axis);
+}
+
 std::unique_ptr<Step> prepare_flatten(PrepareContext&) { return make_view_step("flatten.view"); }
 
 constexpr Operator operators[] = {
@@ -223,7 +228,11 @@ constexpr Operator operators[] = {
      .prepare = prepare_reshape,
      .upgrade = upgrade_reshape,
      .same_since = 5},
-    {.name = "Flatten", .infer = infer_flatten, .prepare = prepare_flatten},
+    {.name = "Flatten",
+     .infer = infer_flatten,
+     .prepare = prepare_flatten,
+     .upgrade = upgrade_flatten,
+     .same_since = 11},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // TopK.
 #include "kernels/rows/scan.h"
+#include "ops/objections.h"
 #include "ops/operator.h"
 #include "ops/shared/axis.h"
 #include "ops/shared/converted_arguments.h"
@@ -83,6 +84,7 @@ std::unique_ptr<Step> prepare(PrepareContext& ctx) {
 void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 10) return;
   const int64_t k = ctx.old().attr_int("k");
+  if (k == 0) object(ctx.old(), "k must be above 0 in version 1");
   ctx.remove_attribute("k");
   ctx.set_input(1, ctx.constant_ints({k}, "k"));
   keep_int32(ctx, 1);
