@@ -19,7 +19,7 @@ from ._inference import Finding, Inference, InferredName, InferredUnknown, Infer
 from ._model import DeclaredValue, Model, Node
 from ._operators import InferContext, Operator, OperatorNode, operator
 from ._profile import Profile, ProfiledStep
-from ._session import Body, Cancel, LogMessage, Session, Step, ValueInfo, compare_packed, pack
+from ._session import Body, Cancel, LogMessage, Session, Step, Threads, ValueInfo, compare_packed, pack
 from ._sparse import SparseTensor
 from ._tools import (AttributeSignature, CheckReport, Diagnostic, Difference, OperatorSignature, Parameter, check, convert_version,
                      diff, extract, inline, merge, operator_signature, operator_versions, operators, parse, rename, save, to_text)
@@ -39,7 +39,7 @@ __all__ = [
     "Diagnostic", "Difference", "EpochResult", "Error", "Finding", "FitProgress", "FitResult", "InferContext", "Inference", "InferredName",
     "InferredUnknown", "InferredValue", "InternalError", "InvalidModelError", "LogMessage", "Lora", "Model", "ModelEditor", "ModelWarning", "Node", "Operator",
     "OperatorNode", "OperatorSignature", "OutOfMemoryError", "Parameter", "Profile", "ProfiledStep", "RunFailedError", "Session",
-    "SparseTensor", "Step", "TrainableReport", "TrainingCurve", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
+    "SparseTensor", "Step", "Threads", "TrainableReport", "TrainingCurve", "TrainingSession", "UnreadableError", "UnsupportedError", "Value",
     "ValueInfo", "check", "compare_packed", "convert_version", "diff", "extract", "infer_shapes", "infer_types", "inline",
     "last_checkpoint", "make_trainable", "make_trainable_of_artifacts", "merge", "merge_lora", "operator", "operator_signature", "operator_versions",
     "operators", "optimizer_passes", "pack", "parse",

@@ -160,8 +160,22 @@ class Profile:
     @property
     def threads(self) -> int: ...
 
+class Threads:
+    """Threads that several sessions share.
+
+    `count` counts the caller; 0: as many as the process may use. Raises BadInputError for numbers that are negative or beyond
+    4096. They live as long as a session has them. In forked processes and where they are unpickled others take their place.
+    """
+
+    def __init__(self, count: int = 0) -> None: ...
+    @property
+    def count(self) -> int:
+        """How many there are: fewer than were asked for where the system would not start more."""
+
 class SessionOptions:
     threads: int
+    shared_threads: Threads | None
+    processors: Sequence[int]
     reference: bool
     fuse: bool
     exact: bool

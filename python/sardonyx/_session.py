@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import logging
 
 Cancel = _core.Cancel
+Threads = _core.Threads
 
 
 class ValueInfo(NamedTuple):
@@ -146,7 +147,8 @@ class Session(_core.Session):
     """A model prepared for running. Any number of threads may run one session at the same time.
 
     `model` is whatever `Model` takes, or a Model, whose sessions share its weights. `threads` counts the caller; 0: as many
-    as the process may use. `reference`: node after node, without plan and fusion. `exact`: no algorithm that trades
+    as the process may use; or `Threads` that other sessions have, too. `processors`: those that the session's own threads may
+    run on, by the system's numbers; all that the process may use without it. `reference`: node after node, without plan and fusion. `exact`: no algorithm that trades
     accuracy for speed. `prepack`: bring weights into the form of their kernels now instead of in the first run.
     `all_outputs`: all values that the graph makes become outputs. `memory_limit`: most bytes that making the session may
     take, 0 for any number. `dimensions`: sizes that inputs leave open and that are to be numbers, by their names ("batch") or
@@ -162,9 +164,10 @@ class Session(_core.Session):
     Raises `UnreadableError`, `InvalidModelError`, `UnsupportedError`.
     """
 
-    def __init__(self, model: ModelSource, *, threads: int = 0, reference: bool = False, fuse: bool = True, exact: bool = False,
-                 assume_inference: bool = False, prepack: bool = False, seed: int = 0, all_outputs: bool = False,
-                 memory_limit: int = 0, dimensions: Mapping[str, int] | None = None, initializers: Mapping[str, Any] | None = None,
+    def __init__(self, model: ModelSource, *, threads: int | Threads = 0, processors: Sequence[int] = (),
+                 reference: bool = False, fuse: bool = True, exact: bool = False, assume_inference: bool = False,
+                 prepack: bool = False, seed: int = 0, all_outputs: bool = False, memory_limit: int = 0,
+                 dimensions: Mapping[str, int] | None = None, initializers: Mapping[str, Any] | None = None,
                  extra_outputs: Sequence[str] = (), packed: str | os.PathLike[str] | None = None,
                  cache_folder: str | os.PathLike[str] | None = None, log: LogListener | None = None,
                  log_level: str | None = None, **load_options: Any):
@@ -181,7 +184,9 @@ class Session(_core.Session):
                 load_options.setdefault("warn", self._log.warn)
             self._model = Model(model, memory_limit=memory_limit, **load_options)
         self._options: dict[str, Any] = {
-            "threads": threads, "reference": reference, "fuse": fuse, "exact": exact, "assume_inference": assume_inference,
+            **({"shared_threads": threads} if isinstance(threads, Threads) else {"threads": threads}),
+            "processors": list_of("processors", processors),
+            "reference": reference, "fuse": fuse, "exact": exact, "assume_inference": assume_inference,
             "prepack": prepack, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit,
             "dimensions": dict_of("dimensions", dimensions), "extra_outputs": list_of("extra_outputs", extra_outputs),
             "packed": path_of("packed", packed or ""), "cache_folder": path_of("cache_folder", cache_folder or ""),

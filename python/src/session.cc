@@ -55,10 +55,12 @@ int forks_so_far() {
   return forks.load();
 }
 
-RunningSession::RunningSession(nb::handle model, const SessionOptions& options, nb::handle log)
+RunningSession::RunningSession(nb::handle model, const SessionOptions& options,
+                               std::shared_ptr<SharedThreads> threads, nb::handle log)
     : model_(nb::cast<const HeldModel&>(model).unbroken().unheard()),
       held_model_(model),
       options_(options),
+      threads_(std::move(threads)),
       messages_(std::make_shared<LogBox>()),
       log_(log.is_none() ? nb::none() : nb::object(nb::weakref(log))) {
   if (!log_.is_none())
@@ -67,7 +69,7 @@ RunningSession::RunningSession(nb::handle model, const SessionOptions& options, 
   {
     const InModel inside(model_);
     const nb::gil_scoped_release unlocked;
-    session_ = std::make_unique<Session>(model_.model, options_);
+    session_ = made(model_.model);
   }
   tell();
   descriptions_ = {session_->inputs(), session_->outputs()};
@@ -83,6 +85,12 @@ RunningSession::~RunningSession() {
   }
   const nb::gil_scoped_release unlocked;
   session_.reset();
+}
+
+std::unique_ptr<Session> RunningSession::made(const Model& model) const {
+  SessionOptions options = options_;
+  if (threads_) options.shared_threads = threads_->get();
+  return std::make_unique<Session>(model, options);
 }
 
 void RunningSession::tell() const {
@@ -109,7 +117,7 @@ Session& RunningSession::session() {
       const nb::gil_scoped_acquire locked;
       messages_ = box;
     }
-    session_ = std::make_unique<Session>(unbroken.model, options_);
+    session_ = made(unbroken.model);
     {
       const nb::gil_scoped_acquire locked;
       model_ = unbroken;

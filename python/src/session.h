@@ -14,6 +14,7 @@
 #include "model.h"
 #include "sardonyx/profile.h"
 #include "sardonyx/session.h"
+#include "shared_threads.h"
 
 namespace sardonyx::python {
 
@@ -37,8 +38,10 @@ nb::list described(const std::vector<ValueDescription>& all);
 class RunningSession {
  public:
   // `model`: a HeldModel. `log`: None, or what LogBox::tell calls. Both are what the object in
-  // Python holds, and are not held here, where collectors of garbage would not see them.
-  RunningSession(nb::handle model, const SessionOptions& options, nb::handle log);
+  // Python holds, and are not held here, where collectors of garbage would not see them. `threads`:
+  // null where the session has its own.
+  RunningSession(nb::handle model, const SessionOptions& options,
+                 std::shared_ptr<SharedThreads> threads, nb::handle log);
   ~RunningSession();
   RunningSession(const RunningSession&) = delete;
   RunningSession& operator=(const RunningSession&) = delete;
@@ -68,6 +71,7 @@ class RunningSession {
   void take_dict(PyObject* feeds, std::vector<Value>& values, KeptObjects* kept) const;
   Value taken(nb::handle object, size_t i, KeptObjects* kept) const;
   RunOptions run_options(const RunArguments& arguments) const;
+  std::unique_ptr<Session> made(const Model& model) const;
   // What was found on the way, to those who listen. With the lock held.
   void tell() const;
   [[noreturn]] void refuse_names(PyObject* feeds) const;
@@ -81,7 +85,8 @@ class RunningSession {
   };
   HeldModel model_;  // without its listener
   nb::weakref held_model_;
-  SessionOptions options_;
+  SessionOptions options_;                  // without threads
+  std::shared_ptr<SharedThreads> threads_;  // null: those of the session
   std::shared_ptr<LogBox> messages_;
   nb::object log_;  // a weak reference; None: nobody listens
   std::unique_ptr<Session> session_;

@@ -3,6 +3,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -23,6 +24,8 @@ namespace {
 
 struct SessionArguments {
   int threads = 0;
+  std::shared_ptr<SharedThreads> shared_threads;
+  std::vector<int> processors;
   bool reference = false, fuse = true, exact = false, assume_inference = false, prepack = false;
   uint64_t seed = 0;
   bool all_outputs = false;
@@ -37,6 +40,7 @@ struct SessionArguments {
   SessionOptions options() const {
     SessionOptions made;
     made.threads = threads;
+    made.processors = processors;
     made.reference = reference;
     made.fuse = fuse;
     made.exact = exact;
@@ -238,9 +242,27 @@ void bind_sessions(nb::module_& module) {
       .def("set", [](Cancel& cancel) { cancel.wanted = true; })
       .def("clear", [](Cancel& cancel) { cancel.wanted = false; })
       .def("is_set", [](const Cancel& cancel) { return cancel.wanted.load(); });
+  nb::class_<SharedThreads>(module, "Threads", R"(Threads that several sessions share.
+
+`count` counts the caller; 0: as many as the process may use. Raises BadInputError for numbers that are negative or beyond
+4096. They live as long as a session has them. In forked processes and where they are unpickled others take their place.)")
+      .def(nb::init<int>(), nb::arg("count") = 0)
+      .def_prop_ro(
+          "count", [](SharedThreads& threads) { return threads.get().count(); },
+          "How many there are: fewer than were asked for where the system would not start more.")
+      .def("__reduce__",
+           [](nb::handle self) {
+             return nb::make_tuple(
+                 self.type(), nb::make_tuple(nb::cast<const SharedThreads&>(self).asked()));
+           })
+      .def("__repr__", [](SharedThreads& threads) {
+        return "<sardonyx.Threads (" + std::to_string(threads.get().count()) + ")>";
+      });
   nb::class_<SessionArguments>(module, "SessionOptions")
       .def(nb::init<>())
       .def_rw("threads", &SessionArguments::threads)
+      .def_rw("shared_threads", &SessionArguments::shared_threads, nb::arg().none())
+      .def_rw("processors", &SessionArguments::processors)
       .def_rw("reference", &SessionArguments::reference)
       .def_rw("fuse", &SessionArguments::fuse)
       .def_rw("exact", &SessionArguments::exact)
@@ -263,7 +285,7 @@ void bind_sessions(nb::module_& module) {
       .def(
           "__init__",
           [](RunningSession* place, nb::handle model, const SessionArguments& arguments) {
-            new (place) RunningSession(model, arguments.options(), arguments.log);
+            new (place) RunningSession(model, arguments.options(), arguments.shared_threads, arguments.log);
           },
           nb::arg("model"), nb::arg("options"))
       .def("run", &run, nb::arg("inputs"), nb::kw_only(), nb::arg("cancel").none() = nb::none(),

@@ -68,6 +68,7 @@ MISTAKES = {
     "Hardmax: axis": one_node("Hardmax", [f(2, 3)], axis=5),
     "Flatten: axis": one_node("Flatten", [f(2, 3)], axis=4),
     "Flatten of opset 9: negative axis": one_node("Flatten", [f(2, 3)], opset=9, axis=-1),
+    "Softmax of opset 11: axis": one_node("Softmax", [f(2, 3)], opset=11, axis=2),
     "TopK of opset 1: k": one_node("TopK", [f(2, 3)], 2, opset=1, k=0),
     "BatchNormalization of opset 6: outputs": one_node("BatchNormalization", [f(2, 3, 4), *[f(3)] * 4], 4, opset=6),
     "BatchNormalization of opset 9: outputs": one_node("BatchNormalization", [f(2, 3, 4), *[f(3)] * 4], 3, opset=9),

@@ -44,6 +44,8 @@ void upgrade(UpgradeContext& ctx) {
   if (ctx.since() >= 13) return;
   const int64_t axis = ctx.old().attr_int("axis", 1);
   const auto rank = ctx.rank(0);
+  if (ctx.since() == 11 && rank && axis == *rank)
+    object(ctx.old(), "axis must be in [{}, {}] in version 11; got {}", -*rank, *rank - 1, axis);
   if (rank && (axis == *rank - 1 || axis == -1)) return ctx.set_attribute("axis", axis);
   if (axis == -1) return ctx.set_attribute("axis", axis);
   const std::string x = ctx.node().inputs[0];

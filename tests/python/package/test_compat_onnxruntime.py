@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import onnx
@@ -17,6 +19,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as their_state
 
 import sardonyx
 import sardonyx.compat.onnxruntime as ours
+from sardonyx.compat.onnxruntime import _state
 from sardonyx.compat.onnxruntime.capi import onnxruntime_pybind11_state as our_state
 
 BOTH = pytest.mark.parametrize("ort", [ours, theirs], ids=["ours", "theirs"])
@@ -278,6 +281,43 @@ def test_provider_options(affine):
         assert made.get_providers() == ["CPUExecutionProvider"]
     session.set_providers([("CPUExecutionProvider", {"b": "2"})])
     assert session.get_provider_options() == {"CPUExecutionProvider": {"b": "2"}}
+
+
+def test_sessions_share_the_threads_of_the_process(affine, monkeypatch):
+    monkeypatch.setattr(_state, "_global_threads", None)
+    options = ours.SessionOptions()
+    options.use_per_session_threads = False
+    ours.set_global_thread_pool_sizes(2, 1)
+    sessions = [ours.InferenceSession(affine, options) for _ in range(2)]
+    assert all(one._sess._options["shared_threads"] is _state.global_threads() for one in sessions)
+    assert len(sessions[1].run(None, {"x": X})) == 2
+    assert "shared_threads" not in ours.InferenceSession(affine)._sess._options
+    with pytest.raises(our_state.Fail, match="already"):
+        ours.set_global_thread_pool_sizes(2, 1)
+
+
+@BOTH
+def test_processors_of_threads(ort, affine):
+    one = min(os.sched_getaffinity(0))
+
+    def made(text: str):
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 2
+        options.add_session_config_entry("session.intra_op_thread_affinities", text)
+        known = set(os.listdir("/proc/self/task"))
+        session = ort.InferenceSession(affine, options, providers=["CPUExecutionProvider"])
+        session.run(None, {"x": X})
+        (worker,) = set(os.listdir("/proc/self/task")) - known
+        for _ in range(1000):  # it chooses its processors once it runs
+            if os.sched_getaffinity(int(worker)) == {one}:
+                break
+            time.sleep(0.01)
+        return os.sched_getaffinity(int(worker))
+
+    assert made(f"{one + 1}") == {one}
+    for wrong in ("", "0", "a", "2-1"):
+        with pytest.raises(RuntimeError):
+            made(wrong)
 
 
 def test_options_reach_the_engine(affine, tmp_path):

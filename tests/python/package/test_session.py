@@ -569,10 +569,65 @@ def test_the_lock_is_released_while_a_run_goes_on(model):
     assert ended
 
 
+def workers() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_sessions_share_threads(model):
+    product = model("g (float[256,256] x) => (float[256,256] y) { y = MatMul(x, x) }")
+    x = np.ones((256, 256), np.float32)
+    gc.collect()
+    before = workers()
+    shared = sardonyx.Threads(3)
+    sessions = [sardonyx.Session(product, threads=shared) for _ in range(4)]
+    sessions += [copy.copy(sessions[0]), copy.deepcopy(sessions[0])]
+    for session in sessions:
+        np.testing.assert_array_equal(session(x), 256)
+    assert 1 <= workers() - before <= shared.count - 1  # they start when there is work
+    del shared
+    np.testing.assert_array_equal(sessions[0](x), 256)
+    first, second = pickle.loads(pickle.dumps(sessions[:2]))
+    np.testing.assert_array_equal(first(x), second(x))
+    assert workers() - before <= 4  # those two share others
+    del sessions, session, first, second
+    gc.collect()
+    assert workers() == before
+
+
+def test_what_threads_and_processors_refuse(double):
+    for count in (-1, 5000):
+        with pytest.raises(sardonyx.BadInputError):
+            sardonyx.Threads(count)
+    for wrong in ([-1], [100_000]):
+        with pytest.raises(sardonyx.BadInputError, match="processor"):
+            sardonyx.Session(double, processors=wrong)
+    with pytest.raises(sardonyx.BadInputError, match="shared threads"):
+        sardonyx.Session(double, threads=sardonyx.Threads(1), processors=[min(os.sched_getaffinity(0))])
+    with pytest.raises(TypeError, match="processors"):
+        sardonyx.Session(double, processors="01")
+    with pytest.raises(TypeError, match="threads"):
+        sardonyx.Session(double, threads=1.5)
+
+
+def test_processors(model):
+    product = model("g (float[256,256] x) => (float[256,256] y) { y = MatMul(x, x) }")
+    one = min(os.sched_getaffinity(0))
+    known = set(os.listdir("/proc/self/task"))
+    session = sardonyx.Session(product, threads=3, processors=[one])
+    np.testing.assert_array_equal(session(np.ones((256, 256), np.float32)), 256)
+    made = set(os.listdir("/proc/self/task")) - known
+    assert made
+    for _ in range(1000):  # they choose their processors once they run
+        if all(os.sched_getaffinity(int(task)) == {one} for task in made):
+            break
+        time.sleep(0.01)
+    assert all(os.sched_getaffinity(int(task)) == {one} for task in made)
+
+
 FORKED = """
 import os, sys, numpy as np, sardonyx
 x = np.ones((64, 64), np.float32)
-session = sardonyx.Session(sys.argv[1], threads=2)
+session = sardonyx.Session(sys.argv[1], threads=sardonyx.Threads(2) if sys.argv[2] == "shared" else 2)
 before = session.run({"x": x})["y"]
 for _ in range(20):
     child = os.fork()
@@ -586,9 +641,10 @@ print("forked")
 """
 
 
-def test_fork(model, tmp_path, environment):
+@pytest.mark.parametrize("threads", ["own", "shared"])
+def test_fork(threads, model, tmp_path, environment):
     onnx.save(model("g (float[64,64] x) => (float[64,64] y) { t = MatMul(x, x) y = MatMul(t, x) }"), tmp_path / "m.onnx")
-    made = subprocess.run([sys.executable, "-W", "error", "-c", FORKED, tmp_path / "m.onnx"], env=environment, text=True,
+    made = subprocess.run([sys.executable, "-W", "error", "-c", FORKED, tmp_path / "m.onnx", threads], env=environment, text=True,
                           capture_output=True)
     assert made.stdout == "forked\n", made.stderr
 

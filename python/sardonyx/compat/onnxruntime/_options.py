@@ -6,6 +6,7 @@ import enum
 import json
 import operator
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from ... import _core
 from ..._errors import Error
 from ..._model import Model
 from ._exceptions import Fail, error
+from ._state import global_threads
 
 if TYPE_CHECKING:
     from ._adapters import LoraAdapter
@@ -90,6 +92,18 @@ class _Options:
         if not name.startswith("_") and not hasattr(type(self), name):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         object.__setattr__(self, name, value)
+
+
+def _processors(text: str) -> list[int]:
+    """Of "1,2;3-4": for each thread but the caller's the processors that it may run on, counted from 1. Here all threads may run
+    on all of them."""
+    found: set[int] = set()
+    for one in re.split("[,;]", text.removesuffix(";")):
+        first, _, last = one.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal() or not 0 < int(first) <= int(last or first) <= 65536:
+            raise RuntimeError(f"{text!r} is no list of processors as session.intra_op_thread_affinities has them: '1,2;3-4'")
+        found.update(range(int(first) - 1, int(last or first)))
+    return sorted(found)
 
 
 class SessionOptions(_Options):
@@ -194,7 +208,10 @@ class SessionOptions(_Options):
     def _engine_options(self) -> dict[str, Any]:
         """What a sardonyx.Session is to be made with."""
         values = {name: getattr(value, "_value", value) for name, value in self._initializers.items()}
-        return {"threads": max(0, self.intra_op_num_threads), "initializers": values,
+        shared = None if self.use_per_session_threads else global_threads()
+        affinities = self._config.get("session.intra_op_thread_affinities")
+        return {"threads": shared or max(0, self.intra_op_num_threads), "initializers": values,
+                "processors": [] if shared or affinities is None else _processors(affinities),
                 "fuse": self.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL,
                 "libraries": list(self._libraries)}
 

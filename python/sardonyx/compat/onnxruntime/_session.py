@@ -596,8 +596,8 @@ class InferenceSession(Session):
         if not path:
             return
         if str(path).endswith(".sdx"):
-            engine = self._sess_options._engine_options()
-            pack(self._sess.model, path, threads=engine["threads"], fuse=engine["fuse"])
+            options = self._sess_options
+            pack(self._sess.model, path, threads=max(0, options.intra_op_num_threads), fuse=options._engine_options()["fuse"])
             return
         # Weights beside the model are found from where it is written, too.
         config = self._sess_options._config

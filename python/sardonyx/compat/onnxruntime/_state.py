@@ -7,12 +7,16 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from ..._session import Threads
+from ._exceptions import Fail
+
 PROVIDER = "CPUExecutionProvider"
 # Those that builds of onnxruntime know, in its order; only the last is here.
 _KNOWN_PROVIDERS = [f"{name}ExecutionProvider" for name in (
     "NvTensorRTRTX", "Tensorrt", "CUDA", "MIGraphX", "OpenVINO", "Dnnl", "VitisAI", "QNN", "Nnapi", "VSINPU", "Js", "CoreML", "ACL",
     "Dml", "Rknpu", "WebNN", "WebGpu", "Xnnpack", "CANN", "Azure", "CPU")]
 _seed = 0
+_global_threads: Threads | None = None
 
 
 class OrtHardwareDeviceType(enum.IntEnum):
@@ -142,7 +146,15 @@ def enable_telemetry_events() -> None:
 
 
 def set_global_thread_pool_sizes(intra_op: int, inter_op: int) -> None:
-    """Sessions have threads of their own."""
+    """Sessions whose options have `use_per_session_threads` = False share `intra_op` threads; 0: all."""
+    global _global_threads
+    if _global_threads is not None:
+        raise Fail("Global thread pools have already been created, cannot replace them")
+    _global_threads = Threads(max(0, intra_op))
+
+
+def global_threads() -> Threads | None:
+    return _global_threads
 
 
 def create_and_register_allocator(memory_info: Any, arena: Any) -> None:
