@@ -252,8 +252,8 @@ void bind_sessions(nb::module_& module) {
           "How many there are: fewer than were asked for where the system would not start more.")
       .def("__reduce__",
            [](nb::handle self) {
-             return nb::make_tuple(
-                 self.type(), nb::make_tuple(nb::cast<const SharedThreads&>(self).asked()));
+             return nb::make_tuple(self.type(),
+                                   nb::make_tuple(nb::cast<const SharedThreads&>(self).asked()));
            })
       .def("__repr__", [](SharedThreads& threads) {
         return "<sardonyx.Threads (" + std::to_string(threads.get().count()) + ")>";
@@ -285,7 +285,8 @@ void bind_sessions(nb::module_& module) {
       .def(
           "__init__",
           [](RunningSession* place, nb::handle model, const SessionArguments& arguments) {
-            new (place) RunningSession(model, arguments.options(), arguments.shared_threads, arguments.log);
+            new (place)
+                RunningSession(model, arguments.options(), arguments.shared_threads, arguments.log);
           },
           nb::arg("model"), nb::arg("options"))
       .def("run", &run, nb::arg("inputs"), nb::kw_only(), nb::arg("cancel").none() = nb::none(),
