@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "base/memory_account.h"
 #include "wire/fields.h"
+#include "wire/gathered.h"
 #include "wire/named_fields.h"
 
 namespace sardonyx::wire {
@@ -50,17 +51,17 @@ class NamedReader {
   }
   void fixed(uint32_t, const char* name, Bytes& bytes, size_t width) {
     if (!matches(name)) return;
-    std::string gathered(bytes.text());
+    std::string numbers;
     cursor_.each([&] {
-      take_memory(2 * width);  // gathered, then copied
+      take_memory(2 * width);  // here, then gathered
       const double value = cursor_.number();
       if (width == 4) {
-        append(gathered, static_cast<float>(value));
+        append(numbers, static_cast<float>(value));
       } else {
-        append(gathered, value);
+        append(numbers, value);
       }
     });
-    bytes = Bytes::copy_of(std::as_bytes(std::span(gathered.data(), gathered.size())));
+    if (!numbers.empty()) gather(bytes, std::as_bytes(std::span(numbers)));
     taken_ = true;
   }
   void raw(uint32_t, const char* name, bool& present, Bytes& bytes) {

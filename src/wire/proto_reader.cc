@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/walk.h"
+#include "wire/gathered.h"
 
 namespace sardonyx::wire {
 namespace {
@@ -12,22 +13,6 @@ T load(const std::byte* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
-}
-
-// Appends to bytes that this reader gathered before, or that are still a view of the file. The
-// room of a gathered block follows from its size, so that nothing else has to remember it.
-void append(Bytes& gathered, const Bytes& more, const std::shared_ptr<const void>& file) {
-  const auto room_for = [](size_t size) { return std::bit_ceil(std::max<size_t>(size, 64)); };
-  const size_t size = gathered.size() + more.size();
-  const bool ours = gathered.owner() != nullptr && gathered.owner() != file;
-  if (!ours || size > room_for(gathered.size())) {
-    Bytes larger = Bytes::allocate(room_for(size));
-    if (!gathered.empty()) std::memcpy(larger.mutable_data(), gathered.data(), gathered.size());
-    gathered = larger.slice(0, gathered.size());
-  }
-  if (!more.empty())
-    std::memcpy(gathered.mutable_data() + gathered.size(), more.data(), more.size());
-  gathered = Bytes(gathered.owner(), gathered.data(), size);
 }
 
 // How many bytes the fields with this tag, of one byte, take that these bytes begin with. 0: one of
@@ -289,7 +274,7 @@ void ProtoReader::take_fixed(uint32_t number, const char* name, Bytes& bytes, si
     bytes = more;
   } else {
     take_memory(more.size());
-    append(bytes, more, bytes_.owner());
+    gather(bytes, more.span(), bytes_.owner());
   }
 }
 

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "builder.h"
 #include "random_model.h"
@@ -83,6 +86,20 @@ TEST(NamedForms, FloatsKeepTheirValue) {
         wire::read_named_model(wire::named_text(with_attribute(std::nanf("")), form), form);
     EXPECT_TRUE(std::isnan(again.graph->nodes[0].attributes[0].f.value()));
   }
+}
+
+// As protobuf writes text format: each number with the name of its list, one a line.
+TEST(NamedForms, NumbersOneByOne) {
+  constexpr int count = 500'000;
+  std::string text = "graph { initializer { float_data: [0.5, 1.5] ";
+  for (int i = 0; i < count; ++i) text += i % 2 == 0 ? "float_data: 2 " : "double_data: 3 ";
+  const ir::Model model = wire::read_named_model(text + "} }", NamedForm::textproto);
+  const ir::TensorProto& tensor = model.graph->initializers[0];
+  std::vector<float> floats(2 + count / 2, 2);
+  floats[0] = 0.5f, floats[1] = 1.5f;
+  const std::vector<double> doubles(count / 2, 3);
+  EXPECT_TRUE(std::ranges::equal(tensor.float_data.span(), std::as_bytes(std::span(floats))));
+  EXPECT_TRUE(std::ranges::equal(tensor.double_data.span(), std::as_bytes(std::span(doubles))));
 }
 
 TEST(NamedForms, StringsOfAnyBytes) {
