@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <type_traits>
 
 #include "base/fail.h"
 #include "wire/named_fields.h"
@@ -21,7 +23,12 @@ template <class T>
 std::string number_text(T value) {
   if (std::isnan(value)) return "\"NaN\"";
   if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  return fmt::format("{}", value);
+  if (value == 0 && std::signbit(value)) return "-0.0";  // -0 is an integer to some
+  if constexpr (std::is_same_v<T, float>) {
+    return text_of_float(value);
+  } else {
+    return fmt::format("{}", value);
+  }
 }
 
 int base64_value(char c) {
@@ -32,6 +39,15 @@ int base64_value(char c) {
 }
 
 }  // namespace
+
+std::string text_of_float(float value) {
+  std::string text = fmt::format("{}", value);
+  double by_double = 0;
+  std::from_chars(text.data(), text.data() + text.size(), by_double);
+  if (static_cast<float>(by_double) != value && !std::isnan(value))
+    text = fmt::format("{:.9g}", value);
+  return text;
+}
 
 void JsonWriter::separate() {
   if (levels_.empty()) return;
@@ -297,18 +313,22 @@ T JsonCursor::integer_as() {
 int64_t JsonCursor::integer() { return integer_as<int64_t>(); }
 uint64_t JsonCursor::unsigned_integer() { return integer_as<uint64_t>(); }
 
-double JsonCursor::number() {
+template <class T>
+T JsonCursor::number() {
   std::string quoted;
   const std::string_view token = number_token(quoted);
-  if (token == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  if (token == "Infinity") return std::numeric_limits<double>::infinity();
-  if (token == "-Infinity") return -std::numeric_limits<double>::infinity();
-  double value = 0;
-  const auto [end, problem] = std::from_chars(token.data(), token.data() + token.size(), value);
-  if (problem != std::errc() || end != token.data() + token.size() || token.empty())
-    error(fmt::format("expected a number; found '{}'", token));
-  return value;
+  if (token == "NaN") return std::numeric_limits<T>::quiet_NaN();
+  if (token == "Infinity") return std::numeric_limits<T>::infinity();
+  if (token == "-Infinity") return -std::numeric_limits<T>::infinity();
+  const bool is_word = !token.empty() && is_letter(token.back());
+  const std::optional<T> value = is_word ? std::nullopt : nearest_number<T>(token);
+  if (!value) error(fmt::format("expected a number; found '{}'", token));
+  if (std::isinf(*value)) error(fmt::format("{} is too large for {} bits", token, 8 * sizeof(T)));
+  return *value;
 }
+
+template float JsonCursor::number<float>();
+template double JsonCursor::number<double>();
 
 void JsonCursor::finish() {
   if (peek() != '\0' || position_ < text_.size()) error("expected the end of the text");

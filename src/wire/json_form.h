@@ -31,6 +31,9 @@ class FormBuffer {
   std::string buffer_;
 };
 
+// The shortest text from which a reader gets the same float, be it by way of a double.
+std::string text_of_float(float value);
+
 class JsonWriter {
  public:
   explicit JsonWriter(Sink& sink) : out_(sink) {}
@@ -78,7 +81,8 @@ class JsonCursor {
   std::string word() { return string(); }
   int64_t integer();
   uint64_t unsigned_integer();
-  double number();
+  template <class T>
+  T number();
   std::string text() { return string(); }
   std::string bytes();
   void finish();

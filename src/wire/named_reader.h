@@ -54,11 +54,10 @@ class NamedReader {
     std::string numbers;
     cursor_.each([&] {
       take_memory(2 * width);  // here, then gathered
-      const double value = cursor_.number();
       if (width == 4) {
-        append(numbers, static_cast<float>(value));
+        append(numbers, cursor_.template number<float>());
       } else {
-        append(numbers, value);
+        append(numbers, cursor_.template number<double>());
       }
     });
     if (!numbers.empty()) gather(bytes, std::as_bytes(std::span(numbers)));
@@ -144,7 +143,7 @@ class NamedReader {
   template <class T>
   void take(const char* name, T& member) {
     if constexpr (std::is_same_v<T, float>) {
-      member = static_cast<float>(cursor_.number());
+      member = cursor_.template number<float>();
     } else if constexpr (std::is_same_v<T, std::string>) {
       member = holds_bytes(name) ? cursor_.bytes() : cursor_.text();
       take_memory(member.capacity());

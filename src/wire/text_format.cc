@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <optional>
 
 #include "base/fail.h"
 #include "wire/text_scan.h"
@@ -53,7 +53,7 @@ void TextFormatWriter::end_item() {
 
 void TextFormatWriter::integer(int64_t value, bool) { out_.put(fmt::format("{}", value)); }
 void TextFormatWriter::integer(uint64_t value) { out_.put(fmt::format("{}", value)); }
-void TextFormatWriter::number(float value) { out_.put(fmt::format("{}", value)); }
+void TextFormatWriter::number(float value) { out_.put(text_of_float(value)); }
 void TextFormatWriter::number(double value) { out_.put(fmt::format("{}", value)); }
 
 void TextFormatWriter::bytes(std::string_view bytes) {
@@ -192,25 +192,21 @@ int64_t TextFormatCursor::integer() {
   return negative ? static_cast<int64_t>(-size) : static_cast<int64_t>(size);
 }
 
-double TextFormatCursor::number() {
+template <class T>
+T TextFormatCursor::number() {
   colon();
   const bool negative = matches('-');
   std::string word(token());
   std::transform(word.begin(), word.end(), word.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  double value = 0;
-  if (word == "nan") {
-    value = std::numeric_limits<double>::quiet_NaN();
-  } else if (word == "inf" || word == "infinity") {
-    value = std::numeric_limits<double>::infinity();
-  } else {
-    if (word.ends_with('f')) word.pop_back();
-    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (problem != std::errc() || end != word.data() + word.size() || word.empty())
-      error("expected a number");
-  }
-  return negative ? -value : value;
+  if (word.ends_with('f') && word != "inf") word.pop_back();
+  const std::optional<T> value = nearest_number<T>(word);
+  if (!value) error("expected a number");
+  return negative ? -*value : *value;
 }
+
+template float TextFormatCursor::number<float>();
+template double TextFormatCursor::number<double>();
 
 // Up to `most` digits of a base, at least one.
 uint32_t TextFormatCursor::digits(size_t most, unsigned base) {

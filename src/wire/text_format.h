@@ -55,7 +55,8 @@ class TextFormatCursor {
   std::string word();
   int64_t integer();
   uint64_t unsigned_integer();
-  double number();
+  template <class T>
+  T number();
   std::string text() { return bytes(); }
   std::string bytes();
   void finish();

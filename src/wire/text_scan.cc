@@ -41,6 +41,24 @@ bool is_float_word(std::string_view text) {
   return word == "inf" || word == "infinity" || word == "nan";
 }
 
+template <class T>
+std::optional<T> nearest_number(std::string_view text) {
+  const char *begin = text.data(), *end = begin + text.size();
+  T value = 0;
+  const auto result = std::from_chars(begin, end, value);
+  if (result.ptr != end || result.ec == std::errc::invalid_argument) return std::nullopt;
+  if (result.ec == std::errc{}) return value;
+  const T sign = text.front() == '-' ? T{-1} : T{1};
+  long double wide = 0;
+  if (std::from_chars(begin, end, wide).ec == std::errc{})
+    return std::fabs(wide) < 1 ? static_cast<T>(wide) : sign * std::numeric_limits<T>::infinity();
+  const bool underflow = text.find("e-") != text.npos || text.find("E-") != text.npos;
+  return underflow ? sign * T{0} : sign * std::numeric_limits<T>::infinity();
+}
+
+template std::optional<float> nearest_number<float>(std::string_view);
+template std::optional<double> nearest_number<double>(std::string_view);
+
 void Scanner::skip_space() {
   while (position_ < text_.size()) {
     if (is_space(text_[position_])) {
@@ -235,25 +253,16 @@ uint64_t Scanner::unsigned_integer(std::string_view what) {
   return value;
 }
 
-// Underflow gives zero or a subnormal, as the syntax wants it; overflow is an error.
+// Overflow is an error.
 template <class T>
 T Scanner::float_value(const Number& number) {
-  const char* begin = number.text.data();
-  const char* end = begin + number.text.size();
-  T value = 0;
-  const auto result = std::from_chars(begin, end, value);
-  if (result.ec == std::errc{} && result.ptr == end) return value;
-  long double wide = 0;
-  const bool known = std::from_chars(begin, end, wide).ec == std::errc{};
-  const bool underflow = known ? std::fabs(wide) < 1
-                               : number.text.find("e-") != number.text.npos ||
-                                     number.text.find("E-") != number.text.npos;
-  if (!underflow) {
-    error_at(static_cast<size_t>(begin - text_.data()),
+  const std::optional<T> value = nearest_number<T>(number.text);
+  const bool is_word = is_letter(number.text.back());
+  if (!value || (std::isinf(*value) && !is_word)) {
+    error_at(static_cast<size_t>(number.text.data() - text_.data()),
              fmt::format("{} is too large for {} bits", number.text, sizeof(T) * 8));
   }
-  const T zero = number.text.front() == '-' ? -T{0} : T{0};
-  return known ? static_cast<T>(wide) : zero;
+  return *value;
 }
 
 template <class T>

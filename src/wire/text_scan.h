@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,10 @@ constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_identifier(std::string_view text);
 // "inf", "infinity" or "nan" in any letter case: a number, not a name, where a value may stand.
 bool is_float_word(std::string_view text);
+// The nearest T (float or double) to a number's text. Underflow gives zero or a subnormal, overflow
+// an infinity; nothing where the text is no number.
+template <class T>
+std::optional<T> nearest_number(std::string_view text);
 
 // A cursor over a text. Tokens are separated by white space, comments ("#" to the end of the
 // line) and the marker "#@", whose line other readers of the syntax skip.

@@ -1,10 +1,13 @@
 // Protobuf's JSON and text format: what they say, what they refuse, and round trips.
 #include "wire/named_forms.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <vector>
@@ -71,7 +74,7 @@ ir::Model with_attribute(float value) {
 
 TEST(NamedForms, FloatsKeepTheirValue) {
   for (const float value :
-       {0.1f, 1.0f, -0.0f, 1e-45f, 3.4028235e38f, 16777217.0f,
+       {0.1f, 1.0f, -0.0f, 1e-45f, 3.4028235e38f, 16777217.0f, 7.038531e-26f,
         std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
     for (const NamedForm form : both) {
       const ir::Model again =
@@ -86,6 +89,41 @@ TEST(NamedForms, FloatsKeepTheirValue) {
         wire::read_named_model(wire::named_text(with_attribute(std::nanf("")), form), form);
     EXPECT_TRUE(std::isnan(again.graph->nodes[0].attributes[0].f.value()));
   }
+}
+
+// Readers built on protobuf take numbers as double first, and -0 as an integer.
+TEST(NamedForms, FloatsThatOthersRead) {
+  for (const float value : {7.038531e-26f, 0.1f, -0.0f}) {
+    for (const NamedForm form : both) {
+      const std::string text = wire::named_text(with_attribute(value), form);
+      const std::string key = form == NamedForm::json ? "\"f\": " : " f: ";
+      const double read = std::strtod(text.c_str() + text.find(key) + key.size(), nullptr);
+      EXPECT_EQ(static_cast<float>(read), value) << text;
+    }
+  }
+  EXPECT_NE(wire::named_text(with_attribute(-0.0f), NamedForm::json).find("\"f\": -0.0"),
+            std::string::npos);
+}
+
+TEST(NamedForms, NumbersOutOfRange) {
+  const auto read = [](const char* number, NamedForm form) {
+    const std::string text =
+        form == NamedForm::json
+            ? fmt::format(R"({{"graph": {{"initializer": [{{"floatData": [{}]}}]}}}})", number)
+            : fmt::format("graph {{ initializer {{ float_data: {} }} }}", number);
+    const ir::Model model = wire::read_named_model(text, form);
+    float value = 0;
+    std::memcpy(&value, model.graph->initializers[0].float_data.data(), sizeof value);
+    return value;
+  };
+  for (const NamedForm form : both) {
+    EXPECT_EQ(read("1e-50", form), 0);
+    EXPECT_EQ(read("1e-400", form), 0);
+  }
+  EXPECT_EQ(read("-1e39", NamedForm::textproto), -std::numeric_limits<float>::infinity());
+  const Error error = error_of([&] { read("1e39", NamedForm::json); });
+  EXPECT_NE(std::string(error.what()).find("1e39 is too large for 32 bits"), std::string::npos)
+      << error.what();
 }
 
 // As protobuf writes text format: each number with the name of its list, one a line.
