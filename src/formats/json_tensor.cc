@@ -302,13 +302,13 @@ Json json_number(double value) {
   return value;
 }
 
-// The shortest decimal that gives the same float back.
+// The shortest decimal that gives the same float back, to readers that take it as a double first.
 Json json_number(float value) {
   if (!std::isfinite(value)) return json_number(static_cast<double>(value));
   const std::string digits = fmt::format("{}", value);
   double shortest = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), shortest);
-  return shortest;
+  return static_cast<float>(shortest) == value ? shortest : static_cast<double>(value);
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -60,6 +61,14 @@ TEST(JsonTensor, IntegersKeepAllTheirBits) {
   EXPECT_EQ(json_from_tensor(parsed("[0.1]")).dump(), "[0.1]");
   EXPECT_EQ(json_from_tensor(parsed("[\"NaN\",\"-Infinity\",1]", {E::float32, {}})).dump(),
             "[\"NaN\",\"-Infinity\",1.0]");
+}
+
+TEST(JsonTensor, FloatsComeBack) {
+  for (const float value : {7.038531e-26f, 0.1f, 16777216.0f, -0.0f, 1e-45f}) {
+    const Tensor tensor = Tensor::of<float>({value}, {1});
+    const Tensor again = parsed(json_from_tensor(tensor).dump().c_str(), {E::float32, {}});
+    EXPECT_EQ(std::bit_cast<uint32_t>(again.elements<float>()[0]), std::bit_cast<uint32_t>(value));
+  }
 }
 
 TEST(JsonTensor, WantedShapes) {
