@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/fail.h"
@@ -55,6 +56,7 @@ struct Library : LoadedLibrary {
   Function<decltype(TIFFClientOpenExt)> open{*this, "TIFFClientOpenExt"};
   Function<decltype(TIFFClose)> close{*this, "TIFFClose"};
   Function<decltype(TIFFGetField)> get_field{*this, "TIFFGetField"};
+  Function<decltype(TIFFSetField)> set_field{*this, "TIFFSetField"};
   Function<decltype(TIFFRGBAImageOK)> is_rgba{*this, "TIFFRGBAImageOK"};
   Function<decltype(TIFFReadRGBAImageOriented)> read_rgba{*this, "TIFFReadRGBAImageOriented"};
 };
@@ -68,6 +70,41 @@ struct Closer {
   void operator()(TIFF* tiff) const { library().close(tiff); }
   void operator()(TIFFOpenOptions* options) const { library().free_options(options); }
 };
+
+// libtiff multiplies colors by a transparency that they are not multiplied by yet. Called one that
+// they are multiplied by, it leaves them as they are.
+void drop_transparency(TIFF* tiff) {
+  uint16_t count = 0;
+  const uint16_t* extra = nullptr;
+  if (!library().get_field(tiff, TIFFTAG_EXTRASAMPLES, &count, &extra) || count == 0) return;
+  std::vector<uint16_t> samples(extra, extra + count);
+  if (samples[0] != EXTRASAMPLE_UNASSALPHA) return;
+  samples[0] = EXTRASAMPLE_ASSOCALPHA;
+  library().set_field(tiff, TIFFTAG_EXTRASAMPLES, count, samples.data());
+}
+
+// Where the rows of the file are columns of the image: its first row is the left or right column,
+// seen from the top or the bottom. libtiff takes them for rows.
+bool holds_columns(uint16_t orientation) {
+  return orientation >= ORIENTATION_LEFTTOP && orientation <= ORIENTATION_LEFTBOT;
+}
+
+std::vector<uint32_t> rows_of_columns(const std::vector<uint32_t>& columns, size_t width,
+                                      size_t height, uint16_t orientation) {
+  const bool from_right =
+      orientation == ORIENTATION_RIGHTTOP || orientation == ORIENTATION_RIGHTBOT;
+  const bool from_bottom =
+      orientation == ORIENTATION_RIGHTBOT || orientation == ORIENTATION_LEFTBOT;
+  std::vector<uint32_t> rows;
+  rows.reserve(columns.size());
+  for (size_t y = 0; y < width; ++y) {
+    for (size_t x = 0; x < height; ++x) {
+      const size_t column = from_right ? height - 1 - x : x;
+      rows.push_back(columns[column * width + (from_bottom ? width - 1 - y : y)]);
+    }
+  }
+  return rows;
+}
 
 }  // namespace
 
@@ -88,9 +125,18 @@ Tensor decode_tiff(const Bytes& bytes) {
   char reason[1024] = {};
   if (!library().is_rgba(tiff.get(), reason))
     fail(ErrorCode::unsupported, "this TIFF image is not read: {}", reason);
+  drop_transparency(tiff.get());
+  uint16_t orientation = ORIENTATION_TOPLEFT;
+  library().get_field(tiff.get(), TIFFTAG_ORIENTATION, &orientation);
+  const bool has_columns = holds_columns(orientation);
   std::vector<uint32_t> raster(size_t{width} * height);
-  if (!library().read_rgba(tiff.get(), width, height, raster.data(), ORIENTATION_TOPLEFT, 1))
+  if (!library().read_rgba(tiff.get(), width, height, raster.data(),
+                           has_columns ? orientation : ORIENTATION_TOPLEFT, 1))
     fail(ErrorCode::unreadable, "not a sound TIFF image: the file is cut off or damaged");
+  if (has_columns) {
+    raster = rows_of_columns(raster, width, height, orientation);
+    std::swap(width, height);
+  }
   Tensor out(ElementType::uint8, {height, width, 3});
   uint8_t* to = out.mutable_elements<uint8_t>().data();
   for (const uint32_t pixel : raster) {

@@ -14,6 +14,8 @@ ramp = np.add.outer(np.arange(10) * 9, np.arange(14) * 11)
 rgb = np.stack([ramp, 255 - ramp, (ramp * 3) % 256], axis=2).astype(np.uint8)
 picture = Image.fromarray(rgb)
 grey = picture.convert("L")
+veiled = picture.convert("RGBA")
+veiled.putalpha(grey)
 
 FILES = {
     "rgb.bmp": (picture, {}),
@@ -28,6 +30,8 @@ FILES = {
     "deflate.tif": (grey, {"compression": "tiff_adobe_deflate"}),
     "bits.tif": (picture.convert("1"), {"compression": "group4"}),
     "palette.tif": (picture.quantize(7), {}),
+    "rgba.tif": (veiled, {"compression": "tiff_lzw"}),
+    **{f"orientation{i}.tif": (grey, {"compression": "tiff_lzw", "tiffinfo": {274: i}}) for i in range(2, 9)},
     "lossless.jp2": (picture, {}),
     "lossy.jp2": (picture, {"irreversible": True, "quality_mode": "dB", "quality_layers": [40]}),
     "grey.j2k": (grey, {"no_jp2": True}),
