@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "base/fail.h"
 #include "image/decode.h"
@@ -43,24 +44,44 @@ std::vector<Taps> taps_of(int64_t from, int64_t to) {
   return all;
 }
 
-// Rows of `width` * channels bytes to rows of `taps.size()` * channels floats.
-std::vector<float> resize_rows(const uint8_t* in, int64_t height, int64_t width, int64_t channels,
-                               const std::vector<Taps>& taps) {
-  std::vector<float> out(
-      static_cast<size_t>(height * static_cast<int64_t>(taps.size()) * channels));
-  float* to = out.data();
+template <class Out>
+Out stored(float sum) {
+  if constexpr (std::is_same_v<Out, float>) {
+    return sum;
+  } else {
+    return static_cast<Out>(std::clamp(std::lround(sum), 0l, 255l));
+  }
+}
+
+// `height` rows of `width` * channels numbers to rows of `taps.size()` * channels.
+template <class In, class Out>
+void resize_rows(const In* in, int64_t height, int64_t width, int64_t channels,
+                 const std::vector<Taps>& taps, Out* to) {
   for (int64_t y = 0; y < height; ++y) {
-    const uint8_t* row = in + y * width * channels;
+    const In* row = in + y * width * channels;
     for (const Taps& t : taps) {
       for (int64_t c = 0; c < channels; ++c) {
         float sum = 0;
         for (size_t k = 0; k < t.weights.size(); ++k)
           sum += t.weights[k] * row[(t.first + static_cast<int64_t>(k)) * channels + c];
-        *to++ = sum;
+        *to++ = stored<Out>(sum);
       }
     }
   }
-  return out;
+}
+
+// Rows of `row` numbers to `taps.size()` of them.
+template <class In, class Out>
+void resize_columns(const In* in, int64_t row, const std::vector<Taps>& taps, Out* to) {
+  std::vector<float> sums(static_cast<size_t>(row));
+  for (const Taps& t : taps) {
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    for (size_t k = 0; k < t.weights.size(); ++k) {
+      const In* from = in + (t.first + static_cast<int64_t>(k)) * row;
+      for (int64_t i = 0; i < row; ++i) sums[static_cast<size_t>(i)] += t.weights[k] * from[i];
+    }
+    for (const float sum : sums) *to++ = stored<Out>(sum);
+  }
 }
 
 void require_sound_size(int64_t height, int64_t width) {
@@ -97,20 +118,19 @@ Tensor resize_image(const Tensor& pixels, int64_t height, int64_t width) {
   require_sound_size(h, w);
   require_sound_size(height, width);
   if (h == height && w == width) return pixels;
-  const std::vector<float> rows =
-      resize_rows(pixels.elements<uint8_t>().data(), h, w, channels, taps_of(w, width));
+  const uint8_t* in = pixels.elements<uint8_t>().data();
   Tensor out(ElementType::uint8, {height, width, channels});
   uint8_t* to = out.mutable_elements<uint8_t>().data();
-  const int64_t row = width * channels;
-  std::vector<float> sums(static_cast<size_t>(row));
-  for (const Taps& t : taps_of(h, height)) {
-    std::fill(sums.begin(), sums.end(), 0.0f);
-    for (size_t k = 0; k < t.weights.size(); ++k) {
-      const float* from = rows.data() + (t.first + static_cast<int64_t>(k)) * row;
-      for (int64_t i = 0; i < row; ++i) sums[static_cast<size_t>(i)] += t.weights[k] * from[i];
-    }
-    for (const float sum : sums)
-      *to++ = static_cast<uint8_t>(std::clamp(std::lround(sum), 0l, 255l));
+  const std::vector<Taps> across = taps_of(w, width), down = taps_of(h, height);
+  // So that between the two there are no more pixels than before or after both.
+  const bool down_first = width > w && height < h;
+  std::vector<float> between(static_cast<size_t>((down_first ? height * w : h * width) * channels));
+  if (down_first) {
+    resize_columns(in, w * channels, down, between.data());
+    resize_rows(between.data(), height, w, channels, across, to);
+  } else {
+    resize_rows(in, h, w, channels, across, between.data());
+    resize_columns(between.data(), width * channels, down, to);
   }
   return out;
 }

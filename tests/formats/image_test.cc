@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -54,6 +55,19 @@ TEST_F(Image, ResizesAsPillowDoes) {
   EXPECT_LE(largest_difference(resize_image(image, 4, 6), pixels_.at("halved")), 1);
   EXPECT_LE(largest_difference(resize_image(image, 21, 30), pixels_.at("enlarged")), 1);
   EXPECT_EQ(largest_difference(resize_image(image, 8, 12), image), 0);
+}
+
+// A million rows, widened before they are put together, would take 400 GB.
+TEST_F(Image, ATallImageTakesNoMoreThanItsPixels) {
+  Tensor tall(ElementType::uint8, {1'000'000, 1, 1});
+  const auto pixels = tall.mutable_elements<uint8_t>();
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i / 5000);
+  const Tensor wide = resize_image(tall, 4, 100'000);
+  for (size_t y = 0; y < 4; ++y) {
+    const auto row = wide.elements<uint8_t>().subspan(100'000 * y, 100'000);
+    EXPECT_NEAR(row[0], 25 + 50 * static_cast<int>(y), 6);
+    EXPECT_TRUE(std::ranges::all_of(row, [&](uint8_t pixel) { return pixel == row[0]; }));
+  }
 }
 
 TEST_F(Image, BecomesAModelsInput) {
