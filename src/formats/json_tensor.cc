@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/bits.h"
 #include "base/checked.h"
@@ -285,13 +286,21 @@ std::vector<Json> words_of(std::string_view text, ElementType wanted) {
   const std::string_view blanks = " \t\r\n";
   const std::string_view separators = wanted == ElementType::string ? "," : ",; \t\r\n";
   std::vector<Json> words;
+  bool is_given = false;  // the value before the next comma
   while (!text.empty()) {
     const size_t end = std::min(text.find_first_of(separators), text.size());
+    const bool is_comma = end < text.size() && text[end] == ',';
     std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     word.remove_prefix(std::min(word.find_first_not_of(blanks), word.size()));
     word = word.substr(0, word.find_last_not_of(blanks) + 1);
-    if (!word.empty()) words.push_back(word_of(word, wanted));
+    if (!word.empty() || (is_comma && wanted == ElementType::string)) {
+      words.push_back(word_of(word, wanted));
+      is_given = true;
+    }
+    if (is_comma && !std::exchange(is_given, false))
+      fail(ErrorCode::bad_input, "there is no value before a comma; before that there are {}",
+           words.size());
   }
   return words;
 }

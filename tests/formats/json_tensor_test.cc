@@ -91,6 +91,9 @@ TEST(JsonTensor, TextOfNumbers) {
   EXPECT_EQ(json_from_tensor(tensor_from_text("true false")).dump(), "[true,false]");
   EXPECT_EQ(json_from_tensor(tensor_from_text("hello world, you", {E::string, {}})).dump(),
             "[\"hello world\",\"you\"]");
+  EXPECT_EQ(json_from_tensor(tensor_from_text("a,, b", {E::string, {}})).dump(),
+            "[\"a\",\"\",\"b\"]");
+  EXPECT_EQ(json_from_tensor(tensor_from_text("1, 2 ,3,\n4")).dump(), "[1,2,3,4]");
   EXPECT_EQ(json_from_tensor(tensor_from_text("[[1],[2]]")).dump(), "[[1],[2]]");
   EXPECT_EQ(tensor_from_text("", {E::float32, Shape{0}}).size(), 0);
 }
@@ -111,6 +114,8 @@ TEST(JsonTensor, WhatDoesNotFitIsRefused) {
   expect_in(refusal("[2]", {E::boolean, {}}), "2 is no bool");
   expect_in(refusal("[1", {}), "not sound JSON");
   expect_in(refusal("1,x", {E::float32, {}}), "is no float");
+  expect_in(refusal("1,,3", {E::float32, {}}), "no value before a comma; before that there are 1");
+  expect_in(refusal(", 1", {E::float32, {}}), "no value before a comma");
   expect_in(refusal("1,2", {E::complex64, {}}), "[real, imaginary]");
   expect_in(refusal(std::string(100000, '[').c_str()), "nested more than");
   expect_in(refusal((std::string(100, '[') + "1" + std::string(100, ']')).c_str()),
