@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -305,6 +306,18 @@ std::vector<Json> words_of(std::string_view text, ElementType wanted) {
   return words;
 }
 
+// Line breaks belong to strings.
+std::vector<std::string_view> lines_of(std::string_view text, ElementType wanted) {
+  if (wanted == ElementType::string) return {text};
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 Json json_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
@@ -391,12 +404,24 @@ Tensor tensor_from_text(std::string_view text, const Wanted& wanted) {
   }
   if (is_complex(wanted.type))
     fail(ErrorCode::bad_input, "complex numbers are written as JSON: [[real, imaginary], ...]");
-  const std::vector<Json> words = words_of(text, wanted.type);
+  std::vector<Json> words;
+  std::optional<Shape> rows = Shape{0, 0};
+  for (const std::string_view line : lines_of(text, wanted.type)) {
+    std::vector<Json> more = words_of(line, wanted.type);
+    if (more.empty()) continue;
+    const auto width = static_cast<int64_t>(more.size());
+    if (rows && (*rows)[0] > 0 && (*rows)[1] != width) rows.reset();
+    if (rows) rows = Shape{(*rows)[0] + 1, width};
+    std::ranges::move(more, std::back_inserter(words));
+  }
   std::vector<const Json*> elements;
   elements.reserve(words.size());
   for (const Json& word : words) elements.push_back(&word);
-  const bool scalar = words.size() == 1 && !wanted.shape;
-  return tensor_of(elements, scalar ? Shape{} : Shape{static_cast<int64_t>(words.size())}, wanted);
+  Shape found{static_cast<int64_t>(words.size())};
+  const bool is_table = rows && (*rows)[0] > 1 && (*rows)[1] > 1;
+  if (is_table && wanted.shape && matches(*rows, *wanted.shape)) found = *rows;
+  if (words.size() == 1 && !wanted.shape) found.clear();
+  return tensor_of(elements, found, wanted);
 }
 
 namespace {

@@ -27,11 +27,12 @@ nlohmann::json parse_json(std::string_view text);
 Tensor tensor_from_json(const nlohmann::json& json, const Wanted& wanted = {});
 
 // The same from text: JSON, or values separated by commas, semicolons or blanks ("1, 2.5 3").
-// Of several unknown dimensions all but the last are taken as 1.
+// Lines of several values, as many each, are rows where two dimensions are wanted that take them.
+// Else of several unknown dimensions all but the last are taken as 1.
 Tensor tensor_from_text(std::string_view text, const Wanted& wanted = {});
 
 // Nested lists, one level for each dimension; a scalar is a lone value. Throws Error (unsupported)
-// for ranks beyond 32, and where a tensor without elements has more than 2^20 lists.
+// for ranks beyond 64, and where a tensor without elements has more than 2^20 lists.
 nlohmann::json json_from_tensor(const Tensor& tensor);
 
 }  // namespace sardonyx::formats

@@ -98,6 +98,20 @@ TEST(JsonTensor, TextOfNumbers) {
   EXPECT_EQ(tensor_from_text("", {E::float32, Shape{0}}).size(), 0);
 }
 
+TEST(JsonTensor, LinesAreRows) {
+  const auto shape = [](std::string_view text, const Shape& wanted) {
+    return tensor_from_text(text, {E::float32, wanted}).shape();
+  };
+  EXPECT_EQ(shape("1,2,3\r\n4,5,6\r\n", {-1, -1}), (Shape{2, 3}));
+  EXPECT_EQ(shape("1 2 3\n\n4 5 6", {-1, 3}), (Shape{2, 3}));
+  EXPECT_EQ(shape("1\n2\n3", {-1, -1}), (Shape{1, 3}));
+  EXPECT_EQ(shape("1,2,3", {-1, -1}), (Shape{1, 3}));
+  EXPECT_EQ(shape("1,2\n3,4,5", {-1, -1}), (Shape{1, 5}));
+  EXPECT_EQ(shape("1,2\n3,4", {1, -1}), (Shape{1, 4}));
+  EXPECT_EQ(shape("1,2\n3,4", {-1}), (Shape{4}));
+  EXPECT_EQ(tensor_from_text("a\nb,c", {E::string, {}}).elements<std::string>()[0], "a\nb");
+}
+
 TEST(JsonTensor, WhatDoesNotFitIsRefused) {
   expect_in(refusal("[[1,2],[3]]"), "ragged");
   expect_in(refusal("[1,[2]]"), "ragged");
