@@ -267,6 +267,10 @@ NpyFile file_of_strings(const Tensor& tensor) {
   size_t longest = 1, longest_points = 1;
   bool unicode = true;
   for (const std::string& s : strings) {
+    if (s.ends_with('\0'))
+      fail(ErrorCode::bad_input,
+           "a string ends in a zero byte, which NumPy takes for what fills its place; a .pb file "
+           "holds it");
     longest = std::max(longest, s.size());
     const auto points = unicode ? wire::code_points(s) : std::nullopt;
     unicode = points.has_value();

@@ -15,6 +15,7 @@
 #include "tools/image_input.h"
 #include "wire/read.h"
 #include "wire/sink.h"
+#include "wire/utf.h"
 #include "wire/write.h"
 
 namespace sardonyx {
@@ -30,6 +31,39 @@ auto reading(const std::string& path, const Read& read) {
         error.code() == ErrorCode::unreadable || error.code() == ErrorCode::invalid_model;
     throw Error(content ? ErrorCode::bad_input : error.code(), error.message(), error.location())
         .within(path);
+  }
+}
+
+// Of what to_json says something near to it only, since JSON can't say it.
+void require_json(const Value& value, int depth) {
+  constexpr int max_depth = 32;
+  if (depth > max_depth)
+    fail(ErrorCode::bad_input,
+         "values nested more than {} deep are not written as JSON; a .pb file holds them",
+         max_depth);
+  const auto strings = [](const Tensor& tensor) {
+    if (tensor.element_type() != ElementType::string) return;
+    for (const std::string& text : tensor.elements<std::string>()) {
+      if (!wire::code_points(text))
+        fail(ErrorCode::bad_input,
+             "the string '{}' is not UTF-8, which JSON can't say; a .pb file holds it",
+             printable(text.substr(0, 40)));
+    }
+  };
+  switch (value.kind()) {
+    case Value::Kind::none: return;
+    case Value::Kind::tensor: return strings(value.tensor());
+    case Value::Kind::sparse_tensor: return strings(value.sparse_tensor().values);
+    case Value::Kind::optional:
+      if (value.optional().held) require_json(*value.optional().held, depth + 1);
+      return;
+    case Value::Kind::sequence:
+      for (const Value& item : value.sequence().items) require_json(item, depth + 1);
+      return;
+    case Value::Kind::map:
+      strings(value.map().keys);
+      for (const Value& item : value.map().values) require_json(item, depth + 1);
+      return;
   }
 }
 
@@ -80,10 +114,11 @@ void write_value(const std::string& path, const Value& value) {
     if (!value.is_tensor())
       fail_at(path, ErrorCode::bad_input, "a {} is no array; .pb files hold any value",
               name_of(value.kind()));
-    bytes = formats::write_npy(value.tensor());
+    bytes = reading(path, [&] { return formats::write_npy(value.tensor()); });
   } else if (ending == ".pb") {
     bytes = wire::write_value(value);
   } else if (ending == ".json") {
+    reading(path, [&] { require_json(value, 0); });
     bytes = to_json(value) + "\n";
   } else {
     fail_at(path, ErrorCode::bad_input,

@@ -59,6 +59,33 @@ TEST(Files, RefuseWhatIsNoValue) {
   EXPECT_FALSE(std::filesystem::exists(folder / "x.npy"));
 }
 
+TEST(Files, RefuseWhatTheirFormCannotSay) {
+  const ScratchFolder folder;
+  const Value bytes(Tensor::of<std::string>({"a", "\xff"}, {2}));
+  const Value zero(Tensor::of<std::string>({std::string("a\0", 2)}, {1}));
+  Sequence inner;
+  inner.items = {bytes};
+  expect_error(ErrorCode::bad_input, "not UTF-8", [&] { write_value(folder / "x.json", bytes); });
+  expect_error(ErrorCode::bad_input, "not UTF-8",
+               [&] { write_value(folder / "x.json", Value(std::move(inner))); });
+  expect_error(ErrorCode::bad_input, "zero byte", [&] { write_value(folder / "x.npy", zero); });
+  expect_error(ErrorCode::bad_input, "zero byte", [&] {
+    write_npz(folder / "x.npz", {{"a", zero}});
+  });
+  Value deep = numbers;
+  for (int i = 0; i < 34; ++i) {
+    Sequence outer;
+    outer.items = {deep};
+    deep = Value(std::move(outer));
+  }
+  expect_error(ErrorCode::bad_input, "32 deep", [&] { write_value(folder / "x.json", deep); });
+  EXPECT_TRUE(std::filesystem::is_empty(folder / ""));
+  write_value(folder / "x.npy", bytes);
+  EXPECT_TRUE(compare(read_value(folder / "x.npy"), bytes).agree);
+  write_value(folder / "x.json", zero);
+  EXPECT_TRUE(compare(read_value(folder / "x.json"), zero).agree);
+}
+
 TEST(Files, HoldManyTensors) {
   const ScratchFolder folder;
   write_npz(folder / "all.npz", {{"a", numbers}, {"b", Tensor::scalar<int64_t>(7)}});
