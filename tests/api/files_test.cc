@@ -150,6 +150,13 @@ TEST(Outputs, AreWrittenAndComparedAgain) {
   ASSERT_NE(other.first_difference(), nullptr);
   EXPECT_EQ(other.first_difference()->difference.differing, 1);
   expect_error(ErrorCode::unreadable, "none", [&] { read_run(folder / "none.npz"); });
+  const std::vector<Value> pair = {numbers, Tensor::scalar<int64_t>(7)};
+  std::vector<ValueDescription> names(2);
+  names[0].name = "../y", names[1].name = "output_0";
+  write_output_npz(folder / "pair.npz", names, pair);
+  const auto again = read_npz(folder / "pair.npz");
+  EXPECT_EQ(again[0].first, "output_0_");
+  EXPECT_EQ(again[1].first, "output_0");
   write_text(folder / "report.txt", "text");
   EXPECT_EQ(read_text(folder / "report.txt"), "text");
 }
