@@ -44,9 +44,9 @@ std::string text_of_float(float value) {
   std::string text = fmt::format("{}", value);
   double by_double = 0;
   std::from_chars(text.data(), text.data() + text.size(), by_double);
-  if (static_cast<float>(by_double) != value && !std::isnan(value))
-    text = fmt::format("{:.9g}", value);
-  return text;
+  const bool is_same = static_cast<float>(by_double) == value &&
+                       std::abs(by_double) <= std::numeric_limits<float>::max();
+  return is_same || !std::isfinite(value) ? text : fmt::format("{}", static_cast<double>(value));
 }
 
 void JsonWriter::separate() {

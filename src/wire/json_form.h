@@ -31,7 +31,8 @@ class FormBuffer {
   std::string buffer_;
 };
 
-// The shortest text from which a reader gets the same float, be it by way of a double.
+// The shortest text from which a reader gets the same float, be it by way of a double, which some
+// refuse where it is beyond the largest float.
 std::string text_of_float(float value);
 
 class JsonWriter {

@@ -93,12 +93,14 @@ TEST(NamedForms, FloatsKeepTheirValue) {
 
 // Readers built on protobuf take numbers as double first, and -0 as an integer.
 TEST(NamedForms, FloatsThatOthersRead) {
-  for (const float value : {7.038531e-26f, 0.1f, -0.0f}) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  for (const float value : {7.038531e-26f, 0.1f, -0.0f, largest, -largest}) {
     for (const NamedForm form : both) {
       const std::string text = wire::named_text(with_attribute(value), form);
       const std::string key = form == NamedForm::json ? "\"f\": " : " f: ";
       const double read = std::strtod(text.c_str() + text.find(key) + key.size(), nullptr);
       EXPECT_EQ(static_cast<float>(read), value) << text;
+      EXPECT_LE(std::abs(read), largest) << text;
     }
   }
   EXPECT_NE(wire::named_text(with_attribute(-0.0f), NamedForm::json).find("\"f\": -0.0"),
