@@ -13,7 +13,8 @@ namespace sardonyx::cli::os {
 
 enum Stream : int { standard_input = 0, standard_output = 1, standard_error = 2 };
 
-// Readies the streams for bytes and for UTF-8, and returns the arguments of the program.
+// Readies the streams for bytes and for UTF-8, sees to it that writing fails with an error and not
+// with the end of the program, and returns the arguments of the program.
 std::vector<std::string> begin(int count, char** arguments);
 // Whether a person is at the other end.
 bool is_terminal(Stream stream);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import subprocess
 
 import numpy as np
@@ -127,6 +128,16 @@ def test_nothing_is_left_behind_where_writing_fails(sardonyx, weights, tmp_path)
     (folder / "m.onnx").mkdir()
     sardonyx.fails(UNREADABLE, "convert", weights, folder / "m.onnx", "--external-data", "w.bin")
     assert [entry.name for entry in folder.iterdir()] == ["m.onnx"]
+
+
+def test_a_limit_on_the_size_of_files_is_an_error(sardonyx, weights, tmp_path):
+    folder = tmp_path / "target"
+    folder.mkdir()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for more in ([], ["--external-data", "w.bin"]):
+        sardonyx.fails(UNREADABLE, "convert", weights, folder / "m.onnx", *more, mentions=["File too large"],
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1])))
+        assert not list(folder.iterdir())
 
 
 def test_links_at_the_target_are_replaced_not_followed(sardonyx, weights, tmp_path):  # GHSA-q56x-g2fj-4rj6
