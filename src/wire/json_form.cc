@@ -267,6 +267,12 @@ std::string JsonCursor::string() {
   return value;
 }
 
+std::string JsonCursor::text() {
+  std::string value = string();
+  if (!code_points(value)) error("a string is not UTF-8");
+  return value;
+}
+
 std::string JsonCursor::bytes() {
   const std::string digits = string();
   const size_t start = token_;
@@ -305,9 +311,13 @@ T JsonCursor::integer_as() {
   const std::string_view token = number_token(quoted);
   T value = 0;
   const auto [end, problem] = std::from_chars(token.data(), token.data() + token.size(), value);
-  if (problem != std::errc() || end != token.data() + token.size() || token.empty())
+  if (problem == std::errc() && end == token.data() + token.size()) return value;
+  // A point or an exponent may be there, too.
+  const std::optional<double> number = nearest_number<double>(token);
+  constexpr double most = 0x1p53, least = std::is_signed_v<T> ? -most : 0;
+  if (!number || !(*number >= least && *number <= most) || *number != std::floor(*number))
     error(fmt::format("expected an integer of {} bits; found '{}'", 8 * sizeof(T), token));
-  return value;
+  return static_cast<T>(*number);
 }
 
 int64_t JsonCursor::integer() { return integer_as<int64_t>(); }

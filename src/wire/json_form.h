@@ -84,7 +84,7 @@ class JsonCursor {
   uint64_t unsigned_integer();
   template <class T>
   T number();
-  std::string text() { return string(); }
+  std::string text();
   std::string bytes();
   void finish();
   [[noreturn]] void error(const std::string& message) const;

@@ -166,6 +166,10 @@ TEST(NamedForms, JsonIsProtobufsMapping) {
       NamedForm::json);
   EXPECT_EQ(model.ir_version, 8);
   EXPECT_EQ(model.graph->nodes[0].attributes[0].i, -3);
+  for (const char* number : {"8.0", "\"8.0\"", "0.8e1", "\"80e-1\""}) {
+    const std::string with = fmt::format("{{\"irVersion\": {}}}", number);
+    EXPECT_EQ(wire::read_named_model(with, NamedForm::json).ir_version, 8) << number;
+  }
 }
 
 TEST(NamedForms, TextFormatOfOthers) {
@@ -196,6 +200,9 @@ TEST(NamedForms, ErrorsSayWhere) {
   for (const Case& c : {
            Case{NamedForm::json, "{\"irVersion\": \"8\", \"grph\": 1}", "no field 'grph'"},
            Case{NamedForm::json, "{\"irVersion\": 8.5}", "integer"},
+           Case{NamedForm::json, "{\"irVersion\": 1e30}", "integer of 64 bits; found '1e30'"},
+           Case{NamedForm::json, "{\"irVersion\": true}", "integer"},
+           Case{NamedForm::json, "{\"docString\": \"\xff\"}", "not UTF-8"},
            Case{NamedForm::json, "{\"irVersion\": \"8\"", "expected"},
            Case{NamedForm::json, "{\"graph\": {\"node\": {}}}", "expected '['"},
            Case{NamedForm::json, "{\"docString\": \"abc", "does not end"},
