@@ -11,6 +11,7 @@
 #include "wire/named_forms.h"
 #include "wire/read.h"
 #include "wire/text_parse.h"
+#include "wire/utf.h"
 
 namespace sardonyx {
 
@@ -71,13 +72,15 @@ std::string ending_problem(const std::string& path, const std::string& source) {
 namespace {
 
 ir::Model read_form(const Bytes& bytes, ModelForm form) {
+  const std::string_view text =
+      form == ModelForm::binary ? std::string_view() : wire::without_mark(bytes.text());
   switch (form) {
     case ModelForm::binary: return wire::read_model(bytes);
-    case ModelForm::text: return wire::parse_model(bytes.text());
-    case ModelForm::json: return wire::read_named_model(bytes.text(), wire::NamedForm::json);
+    case ModelForm::text: return wire::parse_model(text);
+    case ModelForm::json: return wire::read_named_model(text, wire::NamedForm::json);
     case ModelForm::textproto: break;
   }
-  return wire::read_named_model(bytes.text(), wire::NamedForm::textproto);
+  return wire::read_named_model(text, wire::NamedForm::textproto);
 }
 
 // The file could be read; what is in it is no sound model.
@@ -121,9 +124,11 @@ ir::OperatorSet read_operator_set_file(const std::string& path) {
       switch (form_of(path)) {
         case ModelForm::binary: return wire::read_operator_set(bytes);
         case ModelForm::json:
-          return wire::read_named_operator_set(bytes.text(), wire::NamedForm::json);
+          return wire::read_named_operator_set(wire::without_mark(bytes.text()),
+                                               wire::NamedForm::json);
         case ModelForm::textproto:
-          return wire::read_named_operator_set(bytes.text(), wire::NamedForm::textproto);
+          return wire::read_named_operator_set(wire::without_mark(bytes.text()),
+                                               wire::NamedForm::textproto);
         case ModelForm::text: break;
       }
       fail(ErrorCode::unsupported,

@@ -14,6 +14,7 @@
 #include "tools/image_input.h"
 #include "tools/numbers.h"
 #include "wire/read.h"
+#include "wire/utf.h"
 
 namespace sardonyx {
 namespace {
@@ -69,7 +70,8 @@ Tensor from_npz(const Bytes& bytes, const ValueDescription& wanted) {
 }
 
 Tensor from_json(const Bytes& bytes, const ValueDescription& wanted) {
-  return formats::tensor_from_json(formats::parse_json(bytes.text()), wanted_tensor(wanted));
+  return formats::tensor_from_json(formats::parse_json(wire::without_mark(bytes.text())),
+                                   wanted_tensor(wanted));
 }
 
 // A file whose content is of a kind that its name does not say.
@@ -99,7 +101,7 @@ Value value_from(const Bytes& bytes, const std::string& kind, const Model& model
   }
   if (kind == ".json") return from_json(bytes, wanted);
   if (is_image(bytes)) return image_tensor(bytes, wanted, image);
-  return value_from_text(bytes.text(), wanted);
+  return value_from_text(wire::without_mark(bytes.text()), wanted);
 }
 
 // A generator whose numbers are the same on every machine (splitmix64).

@@ -1,4 +1,4 @@
-// UTF-8 <-> code points. Internal to wire.
+// UTF-8 <-> code points.
 #pragma once
 
 #include <cstddef>
@@ -14,5 +14,11 @@ bool append_utf8(uint32_t code_point, std::string& text);
 
 // The code points of UTF-8 text; nothing where it is not sound UTF-8.
 std::optional<std::u32string> code_points(std::string_view text);
+
+// The text behind the byte order mark that some editors and spreadsheets put before it.
+constexpr std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view mark = "\xef\xbb\xbf";
+  return text.starts_with(mark) ? text.substr(mark.size()) : text;
+}
 
 }  // namespace sardonyx::wire

@@ -33,6 +33,10 @@ TEST(Files, HoldTensors) {
   test::write_bytes(folder / "x.txt", "1, 2, 3");
   EXPECT_EQ(read_value(folder / "x.txt", ElementType::int32).tensor().elements<int32_t>()[2], 3);
   EXPECT_EQ(read_text(folder / "x.txt"), "1, 2, 3");
+  test::write_bytes(folder / "x.csv",
+                    "\xef\xbb\xbf"
+                    "7,8\r\n");  // as spreadsheets write it
+  EXPECT_EQ(read_value(folder / "x.csv").tensor().elements<int64_t>()[0], 7);
 }
 
 TEST(Files, HoldOtherValues) {

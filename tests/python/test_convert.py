@@ -56,6 +56,15 @@ def test_we_read_protobufs_json_and_text_format(sardonyx, weights, tmp_path):
         assert onnx.load(tmp_path / "m.onnx") == model
 
 
+@pytest.mark.parametrize("form", ["onnxtxt", "json", "textproto"])
+def test_a_byte_order_mark_is_passed_over(sardonyx, weights, tmp_path, form):
+    sardonyx("convert", weights, tmp_path / f"m.{form}")
+    text = (tmp_path / f"m.{form}").read_bytes()
+    (tmp_path / f"m.{form}").write_bytes(b"\xef\xbb\xbf" + text)
+    sardonyx("convert", tmp_path / f"m.{form}", tmp_path / "again.onnx")
+    sardonyx("diff", weights, tmp_path / "again.onnx")
+
+
 def test_weights_go_out_and_come_back(sardonyx, weights, tmp_path):
     sardonyx("convert", weights, tmp_path / "out.onnx", "--external-data", "w.bin", "--checksum")
     model = onnx.load(tmp_path / "out.onnx", load_external_data=False)
