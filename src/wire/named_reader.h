@@ -37,6 +37,7 @@ class NamedReader {
   template <class T>
   void field(uint32_t number, const char* name, T& member) {
     if (!matches(name)) return;
+    if constexpr (!requires { member.emplace_back(); }) require_first(number);  // no list
     take(name, member);
     taken_ = true;
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>) {
@@ -63,8 +64,9 @@ class NamedReader {
     if (!numbers.empty()) gather(bytes, std::as_bytes(std::span(numbers)));
     taken_ = true;
   }
-  void raw(uint32_t, const char* name, bool& present, Bytes& bytes) {
+  void raw(uint32_t number, const char* name, bool& present, Bytes& bytes) {
     if (!matches(name)) return;
+    require_first(number);
     const std::string text = cursor_.bytes();
     take_memory(text.size());
     bytes = Bytes::copy_of(std::as_bytes(std::span(text.data(), text.size())));
@@ -77,15 +79,15 @@ class NamedReader {
     present = true;
   }
   template <class A, class B>
-  void either(uint32_t, const char* first_name, std::optional<A>& a, uint32_t,
+  void either(uint32_t first, const char* first_name, std::optional<A>& a, uint32_t,
               const char* second_name, std::optional<B>& b) {
     if (matches(first_name)) {
+      require_first(first);
       take(first_name, a);
-      b.reset();
       taken_ = true;
     } else if (matches(second_name)) {
+      require_first(first);
       take(second_name, b);
-      a.reset();
       taken_ = true;
     }
   }
@@ -93,13 +95,8 @@ class NamedReader {
   void choice(uint32_t, const char* name, ir::TypeProto& type, ir::TypeProto::Kind kind,
               const Visit& visit) {
     if (!matches(name)) return;
-    if (type.kind != kind) {
-      ir::TypeProto fresh;
-      fresh.denotation = std::move(type.denotation);
-      fresh.unknown = std::move(type.unknown);
-      type = std::move(fresh);
-      type.kind = kind;
-    }
+    require_first(first_choice);
+    type.kind = kind;
     message([&] { parse([&] { visit(*this); }); });
     taken_ = true;
   }
@@ -109,9 +106,11 @@ class NamedReader {
 
  private:
   static constexpr int max_depth = 100;
+  static constexpr uint32_t first_choice = 1;  // stands for all of them
 
   template <class Visit>
   void parse(const Visit& visit) {
+    const uint32_t outer_seen = std::exchange(seen_, 0);
     std::string key;
     while (cursor_.next_key(key)) {
       const std::string outer = std::exchange(key_, key);
@@ -121,6 +120,15 @@ class NamedReader {
       if (!taken_) cursor_.error(fmt::format("the message has no field '{}'", key_));
       key_ = outer;
     }
+    seen_ = outer_seen;
+  }
+
+  // Lists may come in parts. Of all else one would be lost, also of two of which one may be there.
+  void require_first(uint32_t number) {
+    const uint32_t bit = uint32_t{1} << number;
+    if ((seen_ & bit) != 0)
+      cursor_.error(fmt::format("the field '{}', or another in its place, was there before", key_));
+    seen_ |= bit;
   }
 
   template <class Body>
@@ -167,7 +175,7 @@ class NamedReader {
   template <class T>
   void take(const char* name, std::shared_ptr<const T>& member) {
     take_memory(sizeof(T));
-    auto made = member ? std::make_shared<T>(*member) : std::make_shared<T>();
+    auto made = std::make_shared<T>();
     take(name, *made);
     member = std::move(made);
   }
@@ -205,6 +213,7 @@ class NamedReader {
   std::string key_;  // of the field at hand
   bool taken_ = false;
   uint32_t written_default_ = 0;
+  uint32_t seen_ = 0;  // fields of the message at hand, a bit each
   int depth_ = 0;
 };
 

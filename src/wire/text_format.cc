@@ -226,7 +226,9 @@ void TextFormatCursor::escape(std::string& value) {
     value += meanings[at];
   } else if (c >= '0' && c <= '7') {
     --position_;
-    value += static_cast<char>(digits(3, 8));
+    const uint32_t byte = digits(3, 8);
+    if (byte > 0xff) error("a string has an escape beyond \\377");
+    value += static_cast<char>(byte);
   } else if (c == 'x' || c == 'X') {
     value += static_cast<char>(digits(2, 16));
   } else if (c == 'u' || c == 'U') {
