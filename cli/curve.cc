@@ -40,7 +40,7 @@ struct Range {
   double share(double value) const { return (value - low) / (high - low); }
 };
 
-// Means of neighbours where there are more points than a image shows.
+// Means of neighbours where there are more points than an image shows.
 std::vector<Curve::Point> thinned(const std::vector<Curve::Point>& points) {
   std::vector<Curve::Point> kept;
   const size_t each = (points.size() + max_points - 1) / max_points;

@@ -44,7 +44,7 @@ Tensor image_tensor(const Bytes& bytes, const ValueDescription& wanted,
                         bytes.size(), bytes.owner());
   }
   if (wanted.kind != Value::Kind::tensor || rank < 2 || rank > 4) {
-    fail(ErrorCode::bad_input, "a image becomes a tensor of rank 2 to 4; the model takes {}",
+    fail(ErrorCode::bad_input, "an image becomes a tensor of rank 2 to 4; the model takes {}",
          wanted.type);
   }
   const Axes axes = axes_of(wanted, options);
@@ -58,7 +58,7 @@ Tensor image_tensor(const Bytes& bytes, const ValueDescription& wanted,
   const bool grey = axes.channels < 0;
   const int64_t channels = grey ? 1 : size(axes.channels, 3);
   if (channels != 1 && channels != 3) {
-    fail(ErrorCode::bad_input, "a image has 1 or 3 channels; the model takes {}{}", wanted.type,
+    fail(ErrorCode::bad_input, "an image has 1 or 3 channels; the model takes {}{}", wanted.type,
          options.nhwc ? "" : " (is --image-layout needed?)");
   }
   formats::ImageInput input;
