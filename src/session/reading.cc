@@ -71,16 +71,20 @@ std::string ending_problem(const std::string& path, const std::string& source) {
 
 namespace {
 
+ir::Model read_text_form(std::string_view text, ModelForm form) {
+  if (form == ModelForm::text) return wire::parse_model(text);
+  return wire::read_named_model(
+      text, form == ModelForm::json ? wire::NamedForm::json : wire::NamedForm::textproto);
+}
+
 ir::Model read_form(const Bytes& bytes, ModelForm form) {
-  const std::string_view text =
-      form == ModelForm::binary ? std::string_view() : wire::without_mark(bytes.text());
-  switch (form) {
-    case ModelForm::binary: return wire::read_model(bytes);
-    case ModelForm::text: return wire::parse_model(text);
-    case ModelForm::json: return wire::read_named_model(text, wire::NamedForm::json);
-    case ModelForm::textproto: break;
-  }
-  return wire::read_named_model(text, wire::NamedForm::textproto);
+  if (form == ModelForm::binary) return wire::read_model(bytes);
+  ir::Model model = read_text_form(wire::without_mark(bytes.text()), form);
+  // As of the binary form: such a message says nothing of a model, and an empty text is one.
+  if (!model.graph && !model.ir_version && model.opset_imports.empty())
+    fail(ErrorCode::unreadable,
+         "is not an ONNX model: it has neither a graph nor ir_version nor opset_import");
+  return model;
 }
 
 // The file could be read; what is in it is no sound model.

@@ -65,6 +65,13 @@ def test_a_byte_order_mark_is_passed_over(sardonyx, weights, tmp_path, form):
     sardonyx("diff", weights, tmp_path / "again.onnx")
 
 
+@pytest.mark.parametrize("name, text", [("m.textproto", ""), ("m.json", "{}"), ("m.onnxtxt", "<model_version: 1>")])
+def test_a_text_without_a_model_is_refused(sardonyx, tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    sardonyx.fails(INVALID_MODEL, "convert", tmp_path / name, tmp_path / "m.onnx", mentions=[name, "is not an ONNX model"])
+    assert not (tmp_path / "m.onnx").exists()
+
+
 def test_weights_go_out_and_come_back(sardonyx, weights, tmp_path):
     sardonyx("convert", weights, tmp_path / "out.onnx", "--external-data", "w.bin", "--checksum")
     model = onnx.load(tmp_path / "out.onnx", load_external_data=False)
