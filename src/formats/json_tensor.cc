@@ -81,14 +81,16 @@ uint64_t integer_bits(const Json& json, ElementType type) {
     if (value <= range.high) return value;
   } else if (json.is_number_integer()) {
     const auto value = json.get<int64_t>();
-    if (value >= range.low) return static_cast<uint64_t>(value);
+    if (value >= range.low && (value < 0 || static_cast<uint64_t>(value) <= range.high))
+      return static_cast<uint64_t>(value);
   } else if (json.is_boolean()) {
     return json.get<bool>() ? 1 : 0;
   } else if (json.is_number_float()) {
     const auto value = json.get<double>();
-    if (value == std::floor(value) && value >= static_cast<double>(range.low) && value < 9.2e18 &&
+    if (value == std::floor(value) && value >= static_cast<double>(range.low) && value < 0x1p64 &&
         (value < 0 || static_cast<uint64_t>(value) <= range.high)) {
-      return static_cast<uint64_t>(static_cast<int64_t>(value));
+      return value < 0 ? static_cast<uint64_t>(static_cast<int64_t>(value))
+                       : static_cast<uint64_t>(value);
     }
   }
   fail(ErrorCode::bad_input, "{} is no {}", shown(json), name_of(type));

@@ -56,6 +56,10 @@ TEST(JsonTensor, IntegersKeepAllTheirBits) {
             "[18446744073709551615]");
   EXPECT_EQ(json_from_tensor(parsed("[-9223372036854775808]", {E::int64, {}})).dump(),
             "[-9223372036854775808]");
+  EXPECT_EQ(json_from_tensor(parsed("[1e19, -0.0]", {E::uint64, {}})).dump(),
+            "[10000000000000000000,0]");
+  EXPECT_EQ(json_from_tensor(parsed("[9.2e18, -1e3]", {E::int64, {}})).dump(),
+            "[9200000000000000000,-1000]");
   EXPECT_EQ(json_from_tensor(parsed("[-8,7,-1]", {E::int4, {}})).dump(), "[-8,7,-1]");
   EXPECT_EQ(json_from_tensor(parsed("[-2,1,-1,0,1]", {E::int2, {}})).dump(), "[-2,1,-1,0,1]");
   EXPECT_EQ(json_from_tensor(parsed("[0.1]")).dump(), "[0.1]");
@@ -125,6 +129,12 @@ TEST(JsonTensor, WhatDoesNotFitIsRefused) {
   expect_in(refusal("[-1]", {E::uint64, {}}), "-1 is no uint64");
   expect_in(refusal("[8]", {E::int4, {}}), "8 is no int4");
   expect_in(refusal("[1e30]", {E::int64, {}}), "is no int64");
+  // Words of a text are numbers with a sign.
+  for (const auto& [text, type] :
+       {std::pair("300", E::uint8), std::pair("128", E::int8), std::pair("-129", E::int8),
+        std::pair("1,16", E::uint4), std::pair("3000000000", E::int32), std::pair("-1", E::uint64),
+        std::pair("1e19", E::int64), std::pair("1e20", E::uint64)})
+    expect_in(refusal(text, {type, {}}), " is no " + std::string(name_of(type)));
   expect_in(refusal("[2]", {E::boolean, {}}), "2 is no bool");
   expect_in(refusal("[1", {}), "not sound JSON");
   expect_in(refusal("1,x", {E::float32, {}}), "is no float");
