@@ -66,8 +66,9 @@ enum class Opening : uint8_t {
 };
 // An open descriptor, which processes that this one starts do not get; -1 on failure.
 int open(const std::string& path, Opening opening);
-// The same for a new file; EEXIST where there is one.
-int create(const std::string& path, unsigned permissions);
+// The same for a new file; EEXIST where there is one. Without permissions it has those that the
+// process gives to new files.
+int create(const std::string& path, std::optional<unsigned> permissions);
 // To look at what is inside, for wire/confined_open.h.
 int open_folder(const std::string& path);
 void close(int descriptor);

@@ -76,8 +76,11 @@ int open(const std::string& path, Opening opening) {
   return ::open(path.c_str(), flags, 0666);
 }
 
-int create(const std::string& path, unsigned permissions) {
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, permissions);
+int create(const std::string& path, std::optional<unsigned> permissions) {
+  const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                          permissions.value_or(0666));
+  if (made >= 0 && permissions) ::fchmod(made, *permissions);  // whatever the mask takes away
+  return made;
 }
 
 int open_folder(const std::string& path) {

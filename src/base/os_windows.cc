@@ -216,7 +216,7 @@ int open(const std::string& path, Opening opening) {
   return descriptor_of(handle, flags);
 }
 
-int create(const std::string& path, unsigned) {
+int create(const std::string& path, std::optional<unsigned>) {
   const HANDLE handle = CreateFileW(wide(path).c_str(), GENERIC_READ | GENERIC_WRITE, shared,
                                     nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr);
   return descriptor_of(handle, _O_RDWR);

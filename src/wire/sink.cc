@@ -178,7 +178,8 @@ struct Temporary {
           std::strerror(problem));
 }
 
-void create_beside(const std::string& path, unsigned permissions, Temporary& temporary) {
+void create_beside(const std::string& path, std::optional<unsigned> permissions,
+                   Temporary& temporary) {
   constexpr size_t longest = 200;  // of a name that may have 255 bytes, so that more may follow
   const size_t name_begin = path.find_last_of(os::separators) + 1;
   const std::string stem = path.substr(0, std::min(path.size(), name_begin + longest));
@@ -209,7 +210,7 @@ uint64_t fill_beside(const FileToWrite& file, Temporary& temporary) {
       fail_at(path, ErrorCode::unreadable, "cannot open for writing: {}", std::strerror(errno));
     return fill(target.get(), file, false);
   }
-  create_beside(path, info ? info->permissions : 0666, temporary);
+  create_beside(path, info ? std::optional(info->permissions) : std::nullopt, temporary);
   const uint64_t size = fill(temporary.file.get(), file, true);
   if (!os::sync(temporary.file.get())) {
     fail_at(path, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));

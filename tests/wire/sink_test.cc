@@ -134,6 +134,25 @@ TEST(Sinks, NothingIsLeftOfAFileThatFails) {
 }
 
 #ifndef _WIN32
+TEST(Sinks, AFileThatIsReplacedKeepsItsPermissions) {
+  const test::ScratchFolder folder;
+  const mode_t before = umask(022);
+  for (const mode_t mode : {0664, 0600, 0444}) {
+    std::ofstream(folder / "target") << "old";
+    ASSERT_EQ(chmod((folder / "target").c_str(), mode), 0);
+    wire::write_file(folder / "target", [](wire::Sink& sink) { sink.put("new"); });
+    struct stat info {};
+    ASSERT_EQ(stat((folder / "target").c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, mode);
+    std::filesystem::remove(folder / "target");
+  }
+  wire::write_file(folder / "target", [](wire::Sink& sink) { sink.put("new"); });
+  struct stat info {};
+  ASSERT_EQ(stat((folder / "target").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0644u);
+  umask(before);
+}
+
 // The source became shorter: what is gone is an error, not a crash.
 TEST(Sinks, ASourceThatBecameShorterIsAnError) {
   std::mt19937 random(3);
