@@ -36,7 +36,7 @@ bool is_value_file_name(std::string_view name);
 
 // Reads a value for an input (or an expected output) of the model: .npy, .npz (the array of that
 // name, or the only one), .pb (as the standard's test data), .json, .txt, .csv, and images (PNG,
-// JPEG).
+// JPEG, and by what is in them the other formats that ImageDecoder reads).
 // Throws Error: (unreadable) where the file can't be read, (bad_input) where its content is no
 // sound value, (unsupported).
 Value read_value_file(const std::string& path, const Model& model, const ValueDescription& wanted,

@@ -125,7 +125,8 @@ typedef struct sardonyx_image_options {
   int layout; /* 0: by the input's channels, 1: channels first, 2: channels last */
 } sardonyx_image_options;
 /* Reads a value for input `index` of a session of the model: .npy, .npz (the array of its name, or
- * the only one), .pb, .json, .txt, .csv, and images (PNG, JPEG). */
+ * the only one), .pb, .json, .txt, .csv, and images (PNG, JPEG, and by what is in them the other
+ * formats that ImageDecoder reads). */
 SARDONYX_API sardonyx_status* sardonyx_input_read(const sardonyx_session* session, size_t index,
                                                   const sardonyx_model* model, const char* path,
                                                   const sardonyx_image_options* options,

@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "formats/image.h"
+#include "image/decode.h"
 #include "tools/numbers.h"
 
 namespace sardonyx {
@@ -33,7 +34,12 @@ Axes axes_of(const ValueDescription& wanted, const ImageOptions& options) {
 
 bool is_image(const Bytes& bytes) {
   const std::string_view text = bytes.text();
-  return text.starts_with("\x89PNG\r\n\x1a\n") || text.starts_with("\xff\xd8\xff");
+  switch (image::format_of(bytes)) {
+    case image::Format::unknown: return false;
+    case image::Format::bmp: return text.substr(2).find("\0\0\0\0", 4, 4) == 4;
+    case image::Format::pnm: return std::string_view(" \t\r\n#").find(text[2]) != text.npos;
+    default: return true;
+  }
 }
 
 Tensor image_tensor(const Bytes& bytes, const ValueDescription& wanted,

@@ -100,7 +100,8 @@ Value value_from(const Bytes& bytes, const std::string& kind, const Model& model
     return value.is_tensor() ? Value(ir::aligned(value.tensor())) : value;
   }
   if (kind == ".json") return from_json(bytes, wanted);
-  if (is_image(bytes)) return image_tensor(bytes, wanted, image);
+  if (wanted.element_type != ElementType::string && is_image(bytes))
+    return image_tensor(bytes, wanted, image);
   return value_from_text(wire::without_mark(bytes.text()), wanted);
 }
 

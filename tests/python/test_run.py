@@ -163,6 +163,26 @@ def test_colour_jpeg_becomes_what_the_model_takes(sardonyx, tmp_path):
     assert y.argmax() == 7
 
 
+@pytest.mark.parametrize("form", ["bmp", "ppm"])
+def test_images_of_other_formats(sardonyx, save, tmp_path, form):
+    seven = Image.open(DIGITS / "seven.png").convert("RGB")
+    seven.save(tmp_path / f"seven.{form}")
+    y = one_output(sardonyx, DIGITS / "digits.onnx", tmp_path, "--input", f"image=@{tmp_path / f'seven.{form}'}")
+    assert y.argmax() == 7
+    decoder = save("""<ir_version: 10, opset_import: ["" : 20]>
+        g (uint8[n] file) => (uint8[h,w,c] y) { y = ImageDecoder <pixel_format = "RGB"> (file) }""")
+    y = one_output(sardonyx, decoder, tmp_path, "--input", f"file={tmp_path / f'seven.{form}'}")
+    np.testing.assert_array_equal(y, np.asarray(seven))
+
+
+def test_a_text_that_begins_like_an_image_is_a_text(sardonyx, save, tmp_path):
+    model = save("""<ir_version: 10, opset_import: ["" : 20]>
+        g (string[n] x) => (string[n] y) { y = Identity (x) }""")
+    (tmp_path / "x.txt").write_text("BM,P5 2 2")
+    y = one_output(sardonyx, model, tmp_path, "--input", f"x={tmp_path / 'x.txt'}")
+    assert y.tolist() == ["BM", "P5 2 2"]
+
+
 def test_image_scale_mean_and_layout(sardonyx, save, tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "p.png")
