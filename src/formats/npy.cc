@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "base/bits.h"
 #include "base/checked.h"
@@ -379,9 +380,12 @@ void write_npy(const Tensor& tensor, const std::string& path) {
 std::vector<NamedTensor> read_npz(const Bytes& bytes, const ExpectedType& expected,
                                   NpyAlignment alignment) {
   std::vector<NamedTensor> tensors;
+  std::set<std::string> names;
   for (ZipMember& member : read_zip(bytes)) {
     std::string name = std::move(member.name);
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    if (!names.insert(name).second)
+      fail(ErrorCode::unreadable, "it has two arrays '{}', of which NumPy reads the last", name);
     try {
       tensors.push_back(
           {name,

@@ -184,6 +184,8 @@ TEST(Npz, UnsoundArchivesAreRefused) {
   expect_in(refused(std::string(100, 'x')), "directory is not found");
   std::string bytes = write_npz({{"a", Tensor::of<float>({1, 2, 3}, {3})}});
   EXPECT_EQ(read_npz(bytes_of(bytes)).size(), 1u);
+  const Tensor one = Tensor::of<float>({1}, {1}), other = Tensor::of<float>({2}, {1});
+  expect_in(refused(write_npz({{"a", one}, {"a", other}})), "two arrays 'a'");
   std::string damaged = bytes;
   damaged[150] ^= 1;  // in the data
   expect_in(refused(damaged), "checksum");
