@@ -143,7 +143,7 @@ sardonyx_session* new_session(const Model& model, const sardonyx_session_options
   const std::shared_ptr<CallersAllocator> allocator = allocator_of(options);
   known.output_allocator = allocator;
   auto made = std::unique_ptr<sardonyx_session>(
-      new sardonyx_session{{}, Session(model, known), {}, {}, {}, {}});
+      new sardonyx_session{{}, {}, {}, {}, {}, Session(model, known)});
   made->inputs = described(made->session.inputs());
   made->outputs = described(made->session.outputs());
   for (size_t i = 0; i < made->inputs.size(); ++i)

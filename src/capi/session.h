@@ -20,9 +20,10 @@ Descriptions described(const std::vector<ValueDescription>& values);
 
 struct sardonyx_session {
   SARDONYX_TAG('s', 'e');
-  sardonyx::Session session;
   sardonyx::capi::Descriptions inputs, outputs;  // texts point into
   std::unordered_map<std::string_view, size_t> input_places, output_places;
+  // Ends first: that waits for runs, whose callbacks may ask for the others.
+  sardonyx::Session session;
 };
 
 struct sardonyx_profile {

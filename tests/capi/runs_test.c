@@ -78,6 +78,46 @@ static void async_runs(void) {
   sardonyx_value_release(x);
 }
 
+/* What callbacks see of a session that is being released, which waits for them. */
+typedef struct seen {
+  sardonyx_session* session;
+  int calls, right;
+} seen;
+
+static void look_at_session(sardonyx_status* status, sardonyx_value** outputs, size_t count,
+                            void* user) {
+  seen* to = user;
+  sardonyx_value_info info = SARDONYX_INIT(sardonyx_value_info);
+  sardonyx_status* told = sardonyx_session_output(to->session, count - 1, &info);
+  size_t i;
+  ++to->calls;
+  if (told == NULL && strcmp(info.name, "z") == 0 && strcmp(info.type, "float[N,2]") == 0)
+    ++to->right;
+  for (i = 0; i < count; ++i) sardonyx_value_release(outputs[i]);
+  sardonyx_status_release(told);
+  sardonyx_status_release(status);
+}
+
+static void sessions_while_they_are_released(void) {
+  enum { runs = 200 };
+  const float numbers[] = {3, 5};
+  const char* name = "x";
+  sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+  sardonyx_value* x = floats(2, one_row, numbers);
+  seen all;
+  int i;
+  test = "sessions_while_they_are_released";
+  memset(&all, 0, sizeof all);
+  options.threads = 1;
+  all.session = session_of(affine, &options);
+  for (i = 0; i < runs; ++i)
+    OK(sardonyx_session_run_async(all.session, NULL, &name, (const sardonyx_value* const*)&x, 1,
+                                  look_at_session, &all));
+  sardonyx_session_release(all.session);
+  CHECK(all.calls == runs && all.right == runs);
+  sardonyx_value_release(x);
+}
+
 static void bindings(void) {
   const float numbers[] = {3, 5}, others[] = {1, 1};
   const int64_t three[] = {3};
@@ -443,6 +483,7 @@ static void memory_for_outputs(void) {
 int main(void) {
   memory_for_outputs();
   async_runs();
+  sessions_while_they_are_released();
   bindings();
   options_of_sessions();
   options_of_version_1();
