@@ -184,8 +184,8 @@ typedef struct sardonyx_run_options {
 /* Runs with inputs by name. `output_names`: NULL for all outputs in order, whose number
  * `output_count` then is. Each of `outputs` is NULL, and gets a new value, or a tensor that may be
  * written to and that nothing else shares: it is filled where it lies, and SARDONYX_BAD_INPUT says
- * so where its type or shape is not the output's. After a failure new values are NULL; a tensor
- * that was given may have been written to in part. */
+ * so where its type or shape is not the output's, and of strings, which are always made new. After
+ * a failure new values are NULL; a tensor that was given may have been written to in part. */
 SARDONYX_API sardonyx_status* sardonyx_session_run(
     const sardonyx_session* session, const sardonyx_run_options* options,
     const char* const* input_names, const sardonyx_value* const* inputs, size_t input_count,
@@ -229,10 +229,11 @@ SARDONYX_API void sardonyx_binding_release(sardonyx_binding* binding);
 /* Binds an input; NULL: it is given no more. What wrapped memory holds is read by each run. */
 SARDONYX_API sardonyx_status* sardonyx_binding_input(sardonyx_binding* binding, const char* name,
                                                      const sardonyx_value* value);
-/* Binds an output to a tensor that may be written to and that nothing else shares; runs fill it
- * where it lies, and SARDONYX_BAD_INPUT says so where its type or shape is not the output's.
- * Nothing else may share its elements while it is bound. NULL, as for outputs that are never bound:
- * runs allocate it, where that of the run before lies unless somebody else holds that still. */
+/* Binds an output to a tensor that may be written to and that nothing else shares, not one of
+ * strings; runs fill it where it lies, and SARDONYX_BAD_INPUT says so where its type or shape is
+ * not the output's. Nothing else may share its elements while it is bound. NULL, as for outputs
+ * that are never bound: runs allocate it, where that of the run before lies unless somebody else
+ * holds that still. */
 SARDONYX_API sardonyx_status* sardonyx_binding_output(sardonyx_binding* binding, const char* name,
                                                       const sardonyx_value* tensor);
 SARDONYX_API sardonyx_status* sardonyx_binding_run(sardonyx_binding* binding,

@@ -14,12 +14,12 @@ struct sardonyx_binding {
 namespace {
 
 MutableTensorRef memory_of(const sardonyx_value& handle, const char* name) {
-  if (!handle.value.is_tensor() || !handle.writable ||
-      handle.value.tensor().element_type() == ElementType::string)
+  if (!handle.value.is_tensor() || !handle.writable)
     fail(ErrorCode::bad_input,
          "the value bound to output '{}' is no tensor that may be written to; "
          "sardonyx_tensor_create and sardonyx_tensor_wrap_mutable make such",
          name);
+  refuse_string_output(handle.value.tensor(), name);
   if (!is_alone(handle))
     fail(ErrorCode::bad_input, "something else shares the elements of the tensor for output '{}'",
          name);

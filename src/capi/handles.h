@@ -188,6 +188,9 @@ sardonyx_value* new_value(Value value, bool writable = false);
 // Whether nothing but the handle holds the elements of its tensor.
 bool is_alone(const sardonyx_value& handle);
 
+// Of a tensor that an output is to be written to.
+void refuse_string_output(const Tensor& tensor, const std::string& output);
+
 // The form of a field of options that is 1 more; Error (bad_input) for other numbers.
 ModelForm form_given(int number);
 LoadOptions load_options(const sardonyx_load_options* given);

@@ -73,6 +73,7 @@ void refuse_unfit(const sardonyx_value& output, const std::string& name) {
          "the value given for output '{}' is no tensor that may be written to; "
          "sardonyx_tensor_create and sardonyx_tensor_wrap_mutable make such",
          name);
+  refuse_string_output(output.value.tensor(), name);
   if (!is_alone(output))
     fail(ErrorCode::bad_input, "something else shares the elements of the tensor for output '{}'",
          name);

@@ -20,6 +20,13 @@ bool is_alone(const sardonyx_value& handle) {
   return handle.value.tensor().owner().use_count() <= 1;
 }
 
+void refuse_string_output(const Tensor& tensor, const std::string& output) {
+  if (tensor.element_type() == ElementType::string)
+    fail(ErrorCode::bad_input,
+         "the tensor given for output '{}' holds strings; runs make such outputs anew, give NULL",
+         output);
+}
+
 namespace {
 
 ElementType element_of(sardonyx_element_type type) {

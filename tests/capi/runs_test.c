@@ -118,6 +118,49 @@ static void sessions_while_they_are_released(void) {
   sardonyx_value_release(x);
 }
 
+static void outputs_of_strings(void) {
+  static const char one[] =
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (string[2] x) => (string[2] y) { y = Identity(x) }\n";
+  static const char two[] =
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (string[2] x) => (string[2] y, string[2] z) { y = Identity(x) z = Identity(x) }\n";
+  static const char* const texts[] = {"first", "second"};
+  const int64_t pair[] = {2};
+  sardonyx_value *x = NULL, *outputs[2] = {NULL, NULL};
+  sardonyx_binding* binding = NULL;
+  const char* text = NULL;
+  size_t count;
+  test = "outputs_of_strings";
+  OK(sardonyx_tensor_create_strings(1, pair, texts, NULL, &x));
+  for (count = 1; count <= 2; ++count) {
+    sardonyx_session* session = session_of(count == 1 ? one : two, NULL);
+    sardonyx_value* given = NULL;
+    OK(sardonyx_tensor_create(SARDONYX_STRING, 1, pair, &given));
+    outputs[0] = given;
+    FAILS(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, outputs,
+                                        count),
+          SARDONYX_BAD_INPUT, "output 'y' holds strings");
+    OK(sardonyx_tensor_string(given, 0, &text, NULL));
+    CHECK(strcmp(text, "") == 0); /* the caller's tensor is what it was */
+    OK(sardonyx_binding_create(session, &binding));
+    FAILS(sardonyx_binding_output(binding, "y", given), SARDONYX_BAD_INPUT,
+          "output 'y' holds strings");
+    sardonyx_binding_release(binding);
+    outputs[0] = NULL;
+    OK(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, outputs,
+                                     count));
+    OK(sardonyx_tensor_string(outputs[0], 1, &text, NULL));
+    CHECK(strcmp(text, "second") == 0);
+    sardonyx_value_release(outputs[0]);
+    sardonyx_value_release(outputs[1]);
+    sardonyx_value_release(given);
+    sardonyx_session_release(session);
+    outputs[0] = outputs[1] = NULL;
+  }
+  sardonyx_value_release(x);
+}
+
 static void bindings(void) {
   const float numbers[] = {3, 5}, others[] = {1, 1};
   const int64_t three[] = {3};
@@ -484,6 +527,7 @@ int main(void) {
   memory_for_outputs();
   async_runs();
   sessions_while_they_are_released();
+  outputs_of_strings();
   bindings();
   options_of_sessions();
   options_of_version_1();
