@@ -10,6 +10,7 @@
 #include <new>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -291,7 +292,6 @@ void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
   slot->call = call;
   slot->recorder = LoopRecorder::current();
   slot->failed.store(false, std::memory_order_relaxed);
-  slot->error = nullptr;
   slot->share_out(*this);
   slot->state.store(Loop::open, std::memory_order_release);
   shared_->wake_count.fetch_add(1);
@@ -309,7 +309,7 @@ void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
     }
     users = slot->state.load(std::memory_order_acquire);
   }
-  const std::exception_ptr error = slot->error;
+  const std::exception_ptr error = std::exchange(slot->error, nullptr);  // which may be anything
   slot->taken.store(false, std::memory_order_release);
   if (error) std::rethrow_exception(error);
 }

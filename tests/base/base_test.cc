@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -92,6 +93,13 @@ TEST(ThreadPool, ThrowsWhatABodyThrows) {
                                    if (begin == 50) throw std::runtime_error("no");
                                  }),
                std::runtime_error);
+  const auto held = std::make_shared<int>(0);  // by what is thrown, which the pool does not keep
+  try {
+    pool.parallel_for(100, 1, [&](int64_t, int64_t, int) { throw std::shared_ptr<int>(held); });
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::shared_ptr<int>&) {
+  }
+  EXPECT_EQ(held.use_count(), 1);
   int64_t sum = 0;  // and works on
   pool.parallel_for(4, 4, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
   EXPECT_EQ(sum, 4);
