@@ -59,6 +59,13 @@ auto single_or_item(const AttributeView& attribute, AttributeType single, size_t
   return item_of(list(), index, "item");
 }
 
+// Strings as views of them, none of which is copied.
+struct StringList {
+  std::span<const std::string> strings;
+  size_t size() const { return strings.size(); }
+  std::string_view operator[](size_t i) const { return strings[i]; }
+};
+
 size_t count_of(const AttributeView& attribute) {
   switch (attribute.type()) {
     case AttributeType::floats: return attribute.floats().size();
@@ -312,10 +319,7 @@ sardonyx_status* sardonyx_attribute_string(sardonyx_attribute attribute, size_t 
     required(text, "text");
     const std::string_view found = single_or_item(
         given, AttributeType::string, index, [&] { return given.string_value(); },
-        [&] {
-          const auto strings = given.strings();
-          return std::vector<std::string_view>(strings.begin(), strings.end());
-        });
+        [&] { return StringList{given.strings()}; });
     *text = capi::text(found);
     if (length != nullptr) *length = found.size();
   });

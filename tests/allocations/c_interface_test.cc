@@ -137,6 +137,25 @@ TEST_P(CInterface, TheMeasureSeesAllocations) {
   for (const sardonyx_value* one : fresh) EXPECT_EQ(one, nullptr);
 }
 
+// One string of many is read in a time that does not depend on how many there are.
+TEST(CAttributes, OneOfManyStringsIsReadWithoutAList) {
+  const std::string text =
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g () => (string[3] y) { y = Constant<value_strings = [\"a\", \"b\", \"c\"]>() }";
+  sardonyx_model* model = nullptr;
+  ASSERT_EQ(sardonyx_model_parse(text.data(), text.size(), nullptr, &model), nullptr);
+  sardonyx_graph graph;
+  sardonyx_node node;
+  sardonyx_attribute strings;
+  ASSERT_EQ(sardonyx_model_graph(model, &graph), nullptr);
+  ASSERT_EQ(sardonyx_graph_node(graph, 0, &node), nullptr);
+  ASSERT_EQ(sardonyx_node_attribute(node, 0, &strings), nullptr);
+  const char* found = nullptr;
+  EXPECT_FALSE(allocates([&] { return sardonyx_attribute_string(strings, 1, &found, nullptr); }));
+  EXPECT_STREQ(found, "b");
+  sardonyx_model_release(model);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, CInterface, testing::ValuesIn(models),
                          [](const auto& info) { return "Model" + std::to_string(info.index); });
 
