@@ -40,21 +40,57 @@ bool is_aligned(const Tensor& tensor) {
          reinterpret_cast<uintptr_t>(tensor.data()) % alignment_of(tensor.element_type()) == 0;
 }
 
-bool is_aligned(const Value& value) {
-  const auto all = [](const std::vector<Value>& values) {
-    return std::all_of(values.begin(), values.end(), [](const Value& v) { return is_aligned(v); });
+bool is_owned(const Tensor& tensor) { return tensor.owner() != nullptr || tensor.size() == 0; }
+
+// Whether all tensors that a value holds, at any depth, are as `test` asks.
+template <class Test>
+bool holds_for(const Value& value, const Test& test) {
+  const auto all = [&](const std::vector<Value>& values) {
+    return std::all_of(values.begin(), values.end(),
+                       [&](const Value& v) { return holds_for(v, test); });
   };
   switch (value.kind()) {
     case Value::Kind::none: return true;
-    case Value::Kind::tensor: return is_aligned(value.tensor());
+    case Value::Kind::tensor: return test(value.tensor());
     case Value::Kind::sparse_tensor:
-      return is_aligned(value.sparse_tensor().values) && is_aligned(value.sparse_tensor().indices);
+      return test(value.sparse_tensor().values) && test(value.sparse_tensor().indices);
     case Value::Kind::sequence: return all(value.sequence().items);
-    case Value::Kind::map: return is_aligned(value.map().keys) && all(value.map().values);
+    case Value::Kind::map: return test(value.map().keys) && all(value.map().values);
     case Value::Kind::optional:
-      return value.optional().held == nullptr || is_aligned(*value.optional().held);
+      return value.optional().held == nullptr || holds_for(*value.optional().held, test);
   }
   return true;
+}
+
+Tensor copied(const Tensor& tensor) {
+  Tensor copy(tensor.element_type(), tensor.shape());
+  std::memcpy(copy.mutable_data(), tensor.data(), tensor.byte_size());
+  return copy;
+}
+
+// The value with copies of the tensors that are not as `test` asks; none of strings are.
+template <class Test>
+Value brought_to(const Value& value, const Test& test) {
+  if (holds_for(value, test)) return value;
+  const auto one = [&](const Tensor& tensor) { return test(tensor) ? tensor : copied(tensor); };
+  const auto all = [&](const std::vector<Value>& values) {
+    std::vector<Value> made;
+    for (const Value& v : values) made.push_back(brought_to(v, test));
+    return made;
+  };
+  switch (value.kind()) {
+    case Value::Kind::none: return value;
+    case Value::Kind::tensor: return one(value.tensor());
+    case Value::Kind::sparse_tensor: {
+      const SparseTensor& sparse = value.sparse_tensor();
+      return SparseTensor{one(sparse.values), one(sparse.indices), sparse.shape};
+    }
+    case Value::Kind::sequence: return Sequence{all(value.sequence().items)};
+    case Value::Kind::map: return Map{one(value.map().keys), all(value.map().values)};
+    case Value::Kind::optional:
+      return Optional{std::make_unique<Value>(brought_to(*value.optional().held, test))};
+  }
+  return value;
 }
 
 Tensor viewed(ElementType type, const Shape& shape, const Bytes& bytes) {
@@ -265,33 +301,25 @@ Tensor to_tensor(const TensorProto& proto, const ExternalBytes& external) {
   }
 }
 
-Tensor aligned(const Tensor& tensor) {
-  if (is_aligned(tensor)) return tensor;
-  Tensor copy(tensor.element_type(), tensor.shape());
-  std::memcpy(copy.mutable_data(), tensor.data(), tensor.byte_size());
-  return copy;
-}
+Tensor aligned(const Tensor& tensor) { return is_aligned(tensor) ? tensor : copied(tensor); }
 
 Value aligned(const Value& value) {
-  if (is_aligned(value)) return value;
-  const auto all = [](const std::vector<Value>& values) {
-    std::vector<Value> made;
-    for (const Value& one : values) made.push_back(aligned(one));
-    return made;
-  };
-  switch (value.kind()) {
-    case Value::Kind::none: return value;
-    case Value::Kind::tensor: return aligned(value.tensor());
-    case Value::Kind::sparse_tensor: {
-      const SparseTensor& sparse = value.sparse_tensor();
-      return SparseTensor{aligned(sparse.values), aligned(sparse.indices), sparse.shape};
-    }
-    case Value::Kind::sequence: return Sequence{all(value.sequence().items)};
-    case Value::Kind::map: return Map{aligned(value.map().keys), all(value.map().values)};
-    case Value::Kind::optional:
-      return Optional{std::make_unique<Value>(aligned(*value.optional().held))};
-  }
-  return value;
+  return brought_to(value, [](const Tensor& tensor) { return is_aligned(tensor); });
+}
+
+Value owned(const Value& value) { return brought_to(value, is_owned); }
+
+Value apart_from(const Tensor& tensor, const Value& value) {
+  return brought_to(value, [&](const Tensor& part) { return !overlap(tensor, part); });
+}
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()); };
+  return begin(a) < begin(b) + b.byte_size() && begin(b) < begin(a) + a.byte_size();
+}
+
+bool overlap(const Tensor& tensor, const Value& value) {
+  return !holds_for(value, [&](const Tensor& part) { return !overlap(tensor, part); });
 }
 
 TensorProto to_proto(const Tensor& tensor, std::string name) {

@@ -29,6 +29,14 @@ bool is_viewed(ElementType type, const Bytes& bytes);
 Tensor aligned(const Tensor& tensor);
 // The same of all tensors that a value holds, at any depth.
 Value aligned(const Value& value);
+// The same with copies of tensors whose memory nobody owns.
+Value owned(const Value& value);
+// The same with copies of tensors whose elements lie in the memory of `tensor`.
+Value apart_from(const Tensor& tensor, const Value& value);
+
+// Whether elements of the one, or of any tensor that the value holds, lie in memory of the other.
+bool overlap(const Tensor& a, const Tensor& b);
+bool overlap(const Tensor& tensor, const Value& value);
 
 // The elements in raw_data (strings in string_data), sharing the tensor's memory.
 TensorProto to_proto(const Tensor& tensor, std::string name = {});

@@ -65,13 +65,13 @@ int checked_threads(int count) {
 namespace {
 
 // Puts a result where the caller wants it, if that is a tensor of its type and shape.
-void give(Value& result, Value& wanted) {
+void give(const Value& result, Value& wanted) {
   const auto fits = [](const Tensor& a, const Tensor& b) {
     return a.element_type() == b.element_type() && a.shape() == b.shape() &&
            a.element_type() != ElementType::string;
   };
   if (!wanted.is_tensor() || !result.is_tensor() || !fits(wanted.tensor(), result.tensor())) {
-    wanted = std::move(result);
+    wanted = ir::owned(result);  // it may be an input
     return;
   }
   Tensor target = wanted.tensor();
@@ -383,6 +383,10 @@ void Session::Implementation::run(const Variant& variant, std::span<const Value>
   const bool anew = options.output_allocator
                         ? run_into_allocated(variant, given, made, run_options, environment)
                         : run_variant(variant, given, made, run_options, environment, nullptr);
+  // What views the caller's memory is copied, as outputs that are tensors have been already.
+  for (Value& value : made) {
+    if (value.kind() != Value::Kind::none && !value.is_tensor()) value = ir::owned(value);
+  }
   if (declared_outputs->is_active() && (anew || !declared_outputs->has_checked()))
     declared_outputs->check(variant.input_names, given, made);
 }

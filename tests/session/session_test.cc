@@ -172,6 +172,41 @@ TEST(Session, OutputsOwnTheirMemory) {
   EXPECT_EQ(outputs[3].tensor().shape(), (Shape{1, 2}));
 }
 
+// Inputs are used for the time of the call alone, whatever holds their memory and hands it on.
+TEST(Session, OutputsThatHandInputsOnOwnTheirMemory) {
+  const std::string header = "<ir_version: 10, opset_import: [\"\" : 21]>\n";
+  for (const bool plain : {false, true}) {
+    float memory[]{1, 2};
+    const auto given = [&] { return Tensor::view(ElementType::float32, {2}, memory, 8); };
+    const auto run = [&](const std::string& graph, Value x) {
+      memory[0] = 1;
+      const Session session(Model::from_text(header + graph), {.reference = plain});
+      Value made = session.run({{"x", std::move(x)}})[0];
+      memory[0] = 7;
+      return made;
+    };
+    const auto first = [](const Value& value) { return value.tensor().elements<float>()[0]; };
+    const Sequence sequence{{given(), given()}};
+    Optional optional;
+    optional.held = std::make_unique<Value>(given());
+    EXPECT_EQ(first(run("g (float[2] x) => (float[2] x) { }", given())), 1);
+    EXPECT_EQ(first(run("g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }", sequence)
+                        .sequence()
+                        .items[1]),
+              1);
+    EXPECT_EQ(
+        first(run("g (seq(float[2]) x) => (seq(float[2]) y) { y = SequenceErase(x) }", sequence)
+                  .sequence()
+                  .items[0]),
+        1);
+    EXPECT_EQ(first(*run("g (optional(float[2]) x) => (optional(float[2]) y) { y = Identity(x) }",
+                         std::move(optional))
+                         .optional()
+                         .held),
+              1);
+  }
+}
+
 TEST(Session, SizesThatOnlyTheRunDecides) {
   const Session session(model_of(R"(g (float[N] x) => (int64[1, K] where, float[K, 1] doubled) {
     where = NonZero(x)
