@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "capi/session.h"
+#include "ir/tensor.h"
 
 using namespace sardonyx;
 using namespace sardonyx::capi;
@@ -145,14 +146,9 @@ class OnlyOutput {
   int64_t dims_[max_rank];
 };
 
-bool overlap(const Tensor& a, const Tensor& b) {
-  const auto begin = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()); };
-  return begin(a) < begin(b) + b.byte_size() && begin(b) < begin(a) + a.byte_size();
-}
-
 void refuse_overlaps(const Value& output, std::span<const Value> inputs, const std::string& name) {
   for (const Value& input : inputs) {
-    if (input.is_tensor() && overlap(input.tensor(), output.tensor()))
+    if (ir::overlap(output.tensor(), input))
       fail(ErrorCode::bad_input, "output '{}' was given memory that is an input of the run", name);
   }
 }
@@ -220,7 +216,7 @@ void run(const sardonyx_session& session, Rows& rows, std::span<const Value> inp
     refuse_unfit(given, name);
     refuse_overlaps(given.value, inputs, name);
     for (size_t k = 0; k < i; ++k) {
-      if (outputs[k] != nullptr && overlap(outputs[k]->value.tensor(), given.value.tensor()))
+      if (outputs[k] != nullptr && ir::overlap(given.value.tensor(), outputs[k]->value))
         fail(ErrorCode::bad_input, "output '{}' was given memory of another output", name);
     }
     value = given.value;

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/moved_from.h"
 #include "base/similar.h"
+#include "ir/tensor.h"
 #include "session/running.h"
 
 namespace sardonyx {
@@ -23,13 +24,6 @@ size_t place_among(const std::vector<ValueDescription>& values, std::string_view
   fail_at(fmt::format("{} '{}'", what, name), ErrorCode::bad_input,
           "the model has no {} of this name{}", what,
           meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
-}
-
-bool overlap(const Value& a, const Value& b) {
-  if (!a.is_tensor() || !b.is_tensor()) return false;
-  const auto begin = [](const Value& v) { return reinterpret_cast<uintptr_t>(v.tensor().data()); };
-  return begin(a) < begin(b) + b.tensor().byte_size() &&
-         begin(b) < begin(a) + a.tensor().byte_size();
 }
 
 std::string text_of(const Value& value) {
@@ -73,11 +67,11 @@ struct Binding::Implementation {
 void Binding::Implementation::look_for_overlaps() {
   for (size_t i = 0; i < targets.size(); ++i) {
     if (targets[i].memory.empty()) continue;
-    const Value memory(targets[i].memory);
+    const Tensor& memory = targets[i].memory;
     targets[i].is_an_input =
-        std::ranges::any_of(inputs, [&](const Value& input) { return overlap(memory, input); });
+        std::ranges::any_of(inputs, [&](const Value& input) { return ir::overlap(memory, input); });
     for (size_t k = 0; k < i; ++k) {
-      if (!targets[k].memory.empty() && overlap(memory, targets[k].memory))
+      if (!targets[k].memory.empty() && ir::overlap(memory, targets[k].memory))
         fail_at(place(i), ErrorCode::bad_input, "is bound to memory of {}", place(k));
     }
   }
@@ -124,17 +118,13 @@ void Binding::Implementation::end_output(size_t i) {
 // Writes an output to its place, which is an input's. What other outputs have there they keep.
 void Binding::Implementation::end_memory(size_t i) {
   if (!targets[i].is_an_input) return;
-  const Value memory(targets[i].memory);
+  const Tensor& memory = targets[i].memory;
   for (size_t k = 0; k < outputs.size(); ++k) {
-    if (k == i || !overlap(outputs[k], memory)) continue;
-    const Tensor& shared = outputs[k].tensor();
-    Tensor copy(shared.element_type(), shared.shape());
-    std::memcpy(copy.mutable_data(), shared.data(), shared.byte_size());
-    outputs[k] = std::move(copy);
+    if (k != i && ir::overlap(memory, outputs[k])) outputs[k] = ir::apart_from(memory, outputs[k]);
   }
   const Tensor& made = outputs[i].tensor();
   if (made.byte_size() > 0)
-    std::memmove(const_cast<void*>(targets[i].memory.data()), made.data(), made.byte_size());
+    std::memmove(const_cast<void*>(memory.data()), made.data(), made.byte_size());
   outputs[i] = memory;
 }
 

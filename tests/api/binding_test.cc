@@ -191,6 +191,27 @@ TEST(Binding, OutputsMayLieWhereInputsDo) {
   }
 }
 
+// The same of an input that holds tensors, one of which lies there, and of outputs that hand it on.
+TEST(Binding, OutputsMayLieWhereItemsOfInputsDo) {
+  for (const bool plain : {false, true}) {
+    const Session session(model_of(R"(g (seq(float[2]) x) => (float[2] y, float[2] z,
+                                        seq(float[2]) w) {
+      first = Constant<value_int = 0>() second = Constant<value_int = 1>()
+      a = SequenceAt(x, first) b = SequenceAt(x, second)
+      y = Add(a, b) z = Sub(a, b) w = Identity(x) })"),
+                          {.threads = 1, .reference = plain});
+    const auto shared = std::make_shared<std::array<float, 2>>(std::array<float, 2>{1, 2});
+    Binding binding(session);
+    const Tensor item = Tensor::view(ElementType::float32, {2}, shared->data(), 8, shared);
+    binding.bind_input("x", Value(Sequence{{item, row({10, 20})}}));
+    binding.bind_output("y", MutableTensorRef::of<float>(std::span<float>(*shared), {2}));
+    binding.run();
+    EXPECT_EQ(*shared, (std::array<float, 2>{11, 22}));
+    EXPECT_EQ(numbers(binding.output("z")), (Floats{-9, -18}));
+    EXPECT_EQ(numbers(binding.output("w").sequence().items[0]), (Floats{1, 2}));
+  }
+}
+
 TEST(Binding, RefusesMemoryThatIsBoundTwice) {
   const Session session(two_outputs(), {.threads = 1});
   Binding binding(session);

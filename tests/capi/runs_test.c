@@ -161,6 +161,29 @@ static void outputs_of_strings(void) {
   sardonyx_value_release(x);
 }
 
+static void outputs_in_items_of_inputs(void) {
+  static const char text[] =
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (seq(float[1, 2]) x) => (float[1, 2] y) {\n"
+      "  i = Constant<value_int = 0>()\n  a = SequenceAt(x, i)\n  y = Neg(a)\n}\n";
+  float memory[2] = {1, 2};
+  sardonyx_session* session = session_of(text, NULL);
+  sardonyx_value *item = NULL, *sequence = NULL, *y = NULL;
+  test = "outputs_in_items_of_inputs";
+  OK(sardonyx_tensor_wrap(SARDONYX_FLOAT32, 2, one_row, memory, sizeof memory, NULL, NULL, &item));
+  OK(sardonyx_sequence_create((const sardonyx_value* const*)&item, 1, &sequence));
+  OK(sardonyx_tensor_wrap_mutable(SARDONYX_FLOAT32, 2, one_row, memory, sizeof memory, NULL, NULL,
+                                  &y));
+  FAILS(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&sequence, 1, &y,
+                                      1),
+        SARDONYX_BAD_INPUT, "memory that is an input");
+  CHECK(memory[0] == 1);
+  sardonyx_value_release(item);
+  sardonyx_value_release(sequence);
+  sardonyx_value_release(y);
+  sardonyx_session_release(session);
+}
+
 static void bindings(void) {
   const float numbers[] = {3, 5}, others[] = {1, 1};
   const int64_t three[] = {3};
@@ -528,6 +551,7 @@ int main(void) {
   async_runs();
   sessions_while_they_are_released();
   outputs_of_strings();
+  outputs_in_items_of_inputs();
   bindings();
   options_of_sessions();
   options_of_version_1();
