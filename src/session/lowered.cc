@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -125,6 +126,15 @@ std::vector<std::string_view> made_names(const ir::Graph& graph) {
   return names;
 }
 
+// Outputs from `own` on, which are those wanted, in the order in which they are.
+void sort_outputs(ir::Graph& graph, size_t own, const std::vector<std::string>& wanted) {
+  std::unordered_map<std::string_view, size_t> places;
+  for (size_t i = 0; i < wanted.size(); ++i) places.emplace(wanted[i], i);
+  const auto place = [&](const ir::ValueInfo& output) { return places.at(output.name); };
+  std::ranges::sort(graph.outputs.begin() + static_cast<std::ptrdiff_t>(own), graph.outputs.end(),
+                    {}, place);
+}
+
 // Makes outputs of those values that the graph makes, with their declared types. What it does not
 // make may be inside a function, and is there when that is inlined. `last`: there is no later.
 void add_outputs(ir::Graph& graph, const std::vector<std::string>& wanted, bool last) {
@@ -183,6 +193,7 @@ ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions
   }
   if (separate_sizes) ir::separate_sizes(copy);
   replace_initializers(graph, options.initializers);
+  const size_t own_outputs = graph.outputs.size();
   add_outputs(graph, options.extra_outputs, false);
   const std::set<std::string> defaults = defaults_of(graph);
   std::erase_if(graph.inputs, [&](const ir::ValueInfo& i) {
@@ -196,6 +207,7 @@ ir::Graph lowered_graph(const Model::Implementation& model, const SessionOptions
       lower::lower(copy, {.assume_inference = options.assume_inference, .custom = &model.custom});
   const MemoryCharge beside_the_copy(wire::memory_of(lowered));
   add_outputs(lowered, options.extra_outputs, true);
+  sort_outputs(lowered, own_outputs, options.extra_outputs);
   if (!options.all_outputs) return lowered;
   std::unordered_set<std::string> outputs;
   for (const ir::ValueInfo& output : lowered.outputs) outputs.insert(output.name);

@@ -243,6 +243,22 @@ TEST_P(ExtraOutputs, StandBehindTheModelsOwn) {
   EXPECT_EQ(made[2].tensor().elements<float>()[1], 6);
 }
 
+// Values inside functions are there only once these are inlined.
+TEST_P(ExtraOutputs, StandInTheirOrderWhereverTheyAreMade) {
+  const Model model = Model::from_text(R"(<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+    g (float[2] x) => (float[2] y) { a = Neg(x) b = f.F(a) y = Neg(b) }
+    <domain: "f", opset_import: ["" : 21]> F (p) => (q) { t = Abs(p) q = Exp(t) })");
+  const Session all(model, {.threads = 1, .reference = true, .all_outputs = true});
+  ASSERT_EQ(all.outputs().size(), 4u);
+  const std::string inside = all.outputs()[2].name;
+  const Session session(
+      model, {.threads = 1, .reference = GetParam(), .extra_outputs = {"b", inside, "a"}});
+  ASSERT_EQ(session.outputs().size(), 4u);
+  EXPECT_EQ(session.outputs()[1].name, "b");
+  EXPECT_EQ(session.outputs()[2].name, inside);
+  EXPECT_EQ(session.outputs()[3].name, "a");
+}
+
 TEST_P(ExtraOutputs, HaveTheTypeThatTheModelDeclares) {
   const Model model = model_of(R"(g (float[n, 2] x) => (float[n, 2] y) <float[n, 2] a> {
     a = Add(x, x) y = Abs(a) })");
