@@ -409,7 +409,7 @@ bool Session::Implementation::run_variant(const Variant& variant, std::span<cons
                                           std::span<Value> made, const RunOptions& run_options,
                                           eval::Environment& environment,
                                           run::OutputMemory* memory) const {
-  if (variant.sized && environment.is_watched()) environment.check_cancelled();
+  if (environment.is_watched()) environment.check_cancelled();  // there may be no step at all
   if (const auto plan = plan_of(variant, given).plan) {
     try {
       if (run_options.profile == nullptr) return plan->run(given, {}, made, environment, memory);

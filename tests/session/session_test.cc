@@ -692,6 +692,8 @@ TEST(Session, CancelAndDeadlineStopARun) {
   RunOptions late;
   late.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
   message_of([&] { session.run(inputs, late); }, ErrorCode::cancelled);
+  const Session constant(model_of("g () => (float[1] y) { y = Constant<value_floats = [1.0]>() }"));
+  message_of([&] { constant.run({}, cancelled); }, ErrorCode::cancelled);  // has no step
 }
 
 TEST(Session, MemoryLimitHolds) {
