@@ -33,8 +33,9 @@ template <class Call>
 auto guarded(const NodeView& node, Call&& call) {
   try {
     return call();
-  } catch (const Error&) {
-    throw;
+  } catch (const Error& error) {
+    if (!error.location().empty()) throw;
+    node.fail(error.code(), "{}", error.message());
   } catch (const std::exception& error) {
     node.fail("{}", error.what());
   } catch (...) {

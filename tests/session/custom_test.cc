@@ -296,6 +296,14 @@ TEST(CustomOperators, WhatTheirCodeThrowsNamesTheNode) {
             "invalid model: com.example.Op 'here': no");
   EXPECT_EQ(refused([](ShapeInferenceContext&) { throw std::runtime_error("thrown"); }, nothing),
             "invalid model: com.example.Op 'here': thrown");
+  EXPECT_EQ(
+      refused([](ShapeInferenceContext&) { throw Error(ErrorCode::unsupported, "why"); }, nothing),
+      "unsupported: com.example.Op 'here': why");
+  EXPECT_EQ(
+      refused(same, nothing, [](KernelBuilder&) { throw Error(ErrorCode::out_of_memory, "why"); }),
+      "out of memory: com.example.Op 'here': why");
+  EXPECT_EQ(refused(same, [](KernelContext&) { throw Error(ErrorCode::cancelled, "why"); }),
+            "cancelled: com.example.Op 'here': why");
   EXPECT_EQ(refused(same, nothing, [](KernelBuilder&) { throw 3; }),
             "invalid model: com.example.Op 'here': the operator's code threw something that is no "
             "std::exception");
