@@ -13,9 +13,9 @@ extern "C" {
 /* What an operator of one's own consists of: a signature, and functions that infer, prepare and run
  * its nodes. They may be called from several threads at a time, and must give control back: no
  * longjmp and no exception leaves them. What they return is NULL or a status
- * (sardonyx_status_create), which is then the library's; so are the statuses of the functions
- * below, which may just be handed on. Pointers to contexts, and all that these give, last for the
- * call. */
+ * (sardonyx_status_create), which is then the library's, and whose code the call gets that it ends;
+ * so are the statuses of the functions below, which may just be handed on. Pointers to contexts,
+ * and all that these give, last for the call. */
 typedef struct sardonyx_operator_node sardonyx_operator_node;   /* a node, as every stage sees it */
 typedef struct sardonyx_shape_context sardonyx_shape_context;   /* inference of one node */
 typedef struct sardonyx_kernel_builder sardonyx_kernel_builder; /* preparation of one node */

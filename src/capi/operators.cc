@@ -79,12 +79,9 @@ SymbolicDim size_of(const sardonyx_shape_context& context, sardonyx_dim dim) {
 
 sardonyx_dim dim_of(const SymbolicDim& size) { return {size.context(), size.value()}; }
 
-// A failure of one of C's functions ends the stage with the node's place.
-void hand_on(const CustomNode& node, sardonyx_status* status) {
-  if (status == nullptr) return;
-  const Error error = error_of(status);
-  if (!error.location().empty()) throw error;
-  node.fail(error.message());
+// A failure of one of C's functions ends the stage, which adds the node's place.
+void hand_on(sardonyx_status* status) {
+  if (status != nullptr) throw error_of(status);
 }
 
 // The functions, and the user's part of them.
@@ -113,7 +110,7 @@ class Kernel final : public CustomKernel {
     const sardonyx_operator& of = functions_->of;
     if (of.prepare == nullptr) return;
     sardonyx_kernel_builder builder{{}, context, {{}, context, {}}};
-    hand_on(context, of.prepare(&builder, of.user, &kernel_));
+    hand_on(of.prepare(&builder, of.user, &kernel_));
   }
 
   int64_t scratch_bytes(const CustomShapes& shapes) const override {
@@ -126,11 +123,7 @@ class Kernel final : public CustomKernel {
   void run(KernelContext& run) const override {
     const sardonyx_operator& of = functions_->of;
     sardonyx_kernel_context context{{}, run, inputs_, outputs_};
-    sardonyx_status* const status = of.run(&context, kernel_, of.user);
-    if (status == nullptr) return;
-    const Error error = error_of(status);
-    if (!error.location().empty()) throw error;
-    run.fail(error.message());
+    hand_on(of.run(&context, kernel_, of.user));
   }
 
  private:
@@ -146,7 +139,7 @@ class Operator final : public CustomOperator {
 
   void infer(ShapeInferenceContext& context) const override {
     sardonyx_shape_context shapes{{}, context, {{}, context, {}}};
-    hand_on(context, functions_->of.infer(&shapes, functions_->of.user));
+    hand_on(functions_->of.infer(&shapes, functions_->of.user));
   }
   std::unique_ptr<CustomKernel> prepare(KernelBuilder& context) const override {
     auto kernel =
@@ -378,7 +371,14 @@ sardonyx_status* sardonyx_shape_combine(sardonyx_shape_context* context, char op
         default: fail(ErrorCode::bad_input, "'{}' is no operation on dimensions", operation);
       }
     };
-    required(dim, "dim") = dim_of(combined());
+    required(dim, "dim");
+    try {
+      *dim = dim_of(combined());
+    } catch (const std::domain_error& error) {
+      fail(ErrorCode::invalid_model, "{}", error.what());
+    } catch (const std::overflow_error& error) {
+      fail(ErrorCode::invalid_model, "{}", error.what());
+    }
   });
 }
 

@@ -176,11 +176,16 @@ static void scale(void) {
 /* Pads to twice the length and one more; sizes by arithmetic. */
 static sardonyx_status* infer_twice(sardonyx_shape_context* context, void* user) {
   sardonyx_dim n, two = {NULL, 2}, one = {NULL, 1}, made, other;
+  const sardonyx_dim none = {NULL, 0}, most = {NULL, INT64_MAX};
   (void)user;
   HAND_ON(sardonyx_shape_input(context, 0, 0, &n));
   FAILS(sardonyx_shape_input(context, 0, 4, &other), SARDONYX_BAD_INPUT, "none is number 4");
   FAILS(sardonyx_shape_input(context, 3, 0, &other), SARDONYX_BAD_INPUT, "no input 3");
   FAILS(sardonyx_shape_combine(context, '%', n, two, &other), SARDONYX_BAD_INPUT, "no operation");
+  FAILS(sardonyx_shape_combine(context, '/', two, none, &other), SARDONYX_INVALID_MODEL,
+        "divided by 0");
+  FAILS(sardonyx_shape_combine(context, '*', two, most, &other), SARDONYX_INVALID_MODEL,
+        "does not fit 64 bits");
   HAND_ON(sardonyx_shape_combine(context, '*', n, two, &made));
   HAND_ON(sardonyx_shape_combine(context, '+', made, one, &made));
   HAND_ON(sardonyx_shape_broadcast(context, n, one, &other));
@@ -399,6 +404,17 @@ static sardonyx_status* refuse_inference(sardonyx_shape_context* context, void* 
   return sardonyx_status_create(SARDONYX_INVALID_MODEL, "this never fits");
 }
 
+static sardonyx_status* run_out_of_memory(sardonyx_kernel_context* context, void* kernel,
+                                          void* user) {
+  (void)context, (void)kernel, (void)user;
+  return sardonyx_status_create(SARDONYX_OUT_OF_MEMORY, "a device has none left");
+}
+
+static sardonyx_status* lack_support(sardonyx_kernel_builder* builder, void* user, void** kernel) {
+  (void)builder, (void)user, (void)kernel;
+  return sardonyx_status_create(SARDONYX_UNSUPPORTED, "not on this machine");
+}
+
 static sardonyx_status* ask_for_nothing(sardonyx_kernel_builder* builder, void* user,
                                         void** kernel) {
   int64_t number = 0;
@@ -407,6 +423,9 @@ static sardonyx_status* ask_for_nothing(sardonyx_kernel_builder* builder, void* 
 }
 
 static void failures_of_functions(void) {
+  const int64_t three[] = {3};
+  const float numbers[] = {1, 2, 3};
+  sardonyx_value *x = NULL, *y = NULL;
   counters counts;
   sardonyx_operators* operators = NULL;
   sardonyx_operator functions;
@@ -428,6 +447,27 @@ static void failures_of_functions(void) {
   FAILS(session_with(operators, scaling, &session), SARDONYX_INVALID_MODEL, "factor");
   sardonyx_operators_release(operators);
   CHECK(session == NULL && counts.users_released == 2);
+
+  functions = scale_of(&counts);
+  functions.prepare = lack_support;
+  OK(sardonyx_operators_create(&operators));
+  OK(sardonyx_operators_add(operators, "com.example", scale_signature, &functions));
+  FAILS(session_with(operators, scaling, &session), SARDONYX_UNSUPPORTED,
+        "com.example.Scale making 'y': not on this machine");
+  sardonyx_operators_release(operators);
+
+  functions = scale_of(&counts);
+  functions.run = run_out_of_memory;
+  OK(sardonyx_operators_create(&operators));
+  OK(sardonyx_operators_add(operators, "com.example", scale_signature, &functions));
+  OK(session_with(operators, scaling, &session));
+  x = floats(1, three, numbers);
+  FAILS(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, &y, 1),
+        SARDONYX_OUT_OF_MEMORY, "com.example.Scale making 'y': a device has none left");
+  sardonyx_value_release(x);
+  sardonyx_session_release(session);
+  sardonyx_operators_release(operators);
+  CHECK(y == NULL && counts.users_released == 4);
 }
 
 static void wrong_calls(void) {
