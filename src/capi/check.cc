@@ -84,7 +84,7 @@ sardonyx_status* sardonyx_report_finding(const sardonyx_report* report, size_t i
       fail(ErrorCode::bad_input, "there is no finding {} of {}", index, findings.size());
     const Finding& one = findings[index];
     const DiagnosticPlace& place = one.place;
-    fill(finding,
+    fill(finding, "finding",
          sardonyx_finding{0, one.severity, one.rule.c_str(), one.place_text.c_str(),
                           one.message.c_str(), one.advice.c_str(), place.graph.c_str(),
                           place.node_index, place.node_name.c_str(), place.node_output.c_str(),

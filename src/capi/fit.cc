@@ -195,7 +195,7 @@ sardonyx_status* sardonyx_fit_result_describe(const sardonyx_fit_result* result,
     made.skipped = of.skipped;
     made.epoch_count = of.epochs.size();
     made.checkpoint = of.checkpoint.c_str();
-    fill(summary, made);
+    fill(summary, "summary", made);
   });
 }
 
@@ -204,7 +204,7 @@ sardonyx_status* sardonyx_fit_result_epoch(const sardonyx_fit_result* result, si
   return guarded([&] {
     const sardonyx_fit_result& of = required(result, "result");
     if (index >= of.epochs.size()) refuse_index(index, of.epochs.size(), "epoch");
-    fill(epoch,
+    fill(epoch, "epoch",
          shown(of.result.epochs[index], of.epochs[index].training, of.epochs[index].validation));
   });
 }

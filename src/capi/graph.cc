@@ -136,7 +136,7 @@ sardonyx_status* sardonyx_graph_describe(sardonyx_graph graph, sardonyx_graph_in
     made.sparse_initializer_count = given.sparse_initializers().size();
     made.annotation_count = given.quantization_annotations().size();
     made.metadata_count = given.metadata().size();
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 
@@ -231,7 +231,7 @@ sardonyx_status* sardonyx_node_describe(sardonyx_node node, sardonyx_node_info* 
     made.output_count = given.outputs().size();
     made.attribute_count = given.attributes().size();
     made.metadata_count = given.metadata().size();
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 
@@ -280,7 +280,7 @@ sardonyx_status* sardonyx_attribute_describe(sardonyx_attribute attribute,
     made.count = given.reference().empty() ? count_of(given) : 0;
     made.doc_string = text(given.doc_string());
     made.reference = text(given.reference());
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 
@@ -378,7 +378,7 @@ sardonyx_status* sardonyx_declared_value_describe(sardonyx_declared_value value,
     made.doc_string = text(given.doc_string());
     if (const auto type = given.type()) made.type = borrowed<sardonyx_declared_type>(*type);
     made.metadata_count = given.metadata().size();
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 
@@ -398,7 +398,7 @@ sardonyx_status* sardonyx_declared_type_describe(sardonyx_declared_type type,
     made.rank = given.has_shape() ? given.shape().size() : 0;
     made.denotation = text(given.denotation());
     if (const auto nested = given.nested()) made.nested = borrowed<sardonyx_declared_type>(*nested);
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 
@@ -432,7 +432,7 @@ sardonyx_status* sardonyx_stored_tensor_describe(sardonyx_stored_tensor tensor,
     made.is_external = given.is_external() ? 1 : 0;
     made.external_count = given.external_data().size();
     made.metadata_count = given.metadata().size();
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 
@@ -493,7 +493,7 @@ sardonyx_status* sardonyx_function_describe(sardonyx_function function,
     made.opset_count = given.opset_imports().size();
     made.value_info_count = given.value_info().size();
     made.metadata_count = given.metadata().size();
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 

@@ -165,10 +165,11 @@ Options known_part(const Options* given) {
 
 // Writes what the caller has room for.
 template <class Struct>
-void fill(Struct* to, Struct from) {
-  const size_t size = required(to, "info").size;
+void fill(Struct* to, const char* argument, Struct from) {
+  const size_t size = required(to, argument).size;
   if (size < sizeof(size_t))
-    fail(ErrorCode::bad_input, "the field 'size' of the result is not set; SARDONYX_INIT sets it");
+    fail(ErrorCode::bad_input, "the field 'size' of '{}' is not set; SARDONYX_INIT sets it",
+         argument);
   from.size = std::min(size, sizeof(Struct));
   std::memcpy(static_cast<void*>(to), &from, from.size);
 }

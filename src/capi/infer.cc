@@ -139,7 +139,7 @@ sardonyx_status* sardonyx_inference_value(const sardonyx_inference* inference, s
     const auto& values = required(inference, "inference").values;
     if (index >= values.size())
       fail(ErrorCode::bad_input, "there is no value {} of {}", index, values.size());
-    fill(info, values[index]->info());
+    fill(info, "info", values[index]->info());
   });
 }
 
@@ -161,7 +161,7 @@ sardonyx_status* sardonyx_inference_finding(const sardonyx_inference* inference,
     made.rule = made.advice = made.graph = made.node_name = made.node_output = "";
     made.op = made.detail = "";
     made.node_index = -1;
-    fill(finding, made);
+    fill(finding, "finding", made);
   });
 }
 

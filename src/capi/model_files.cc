@@ -115,7 +115,7 @@ sardonyx_status* sardonyx_model_describe(const sardonyx_model* handle, sardonyx_
     made.opset = model.opset();
     made.has_training_info = model.has_training_info() ? 1 : 0;
     made.has_external_data = model.has_external_data() ? 1 : 0;
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 

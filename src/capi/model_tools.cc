@@ -144,8 +144,9 @@ sardonyx_status* sardonyx_differences_get(const sardonyx_differences* difference
     if (index >= list.size())
       fail(ErrorCode::bad_input, "there is no difference {} of {}", index, list.size());
     const ModelDifference& one = list[index];
-    fill(difference, sardonyx_difference{0, static_cast<int>(one.kind), one.place.c_str(),
-                                         one.first.c_str(), one.second.c_str()});
+    fill(difference, "difference",
+         sardonyx_difference{0, static_cast<int>(one.kind), one.place.c_str(), one.first.c_str(),
+                             one.second.c_str()});
   });
 }
 

@@ -220,7 +220,7 @@ sardonyx_status* sardonyx_operator_node_constant(const sardonyx_operator_node* n
   return guarded([&] {
     const CustomNode& of = required(node, "node").node;
     const int i = place(index, of.input_count(), "input");
-    fill(constant, view_of(of.has_input(i) ? of.constant(i) : CustomTensor()));
+    fill(constant, "constant", view_of(of.has_input(i) ? of.constant(i) : CustomTensor()));
   });
 }
 
@@ -295,7 +295,7 @@ sardonyx_status* sardonyx_operator_node_tensor(const sardonyx_operator_node* nod
                                                sardonyx_tensor_view* tensor) {
   return guarded([&] {
     const CustomNode& of = required(node, "node").node;
-    fill(tensor, view_of(of.attribute_tensor(&required(name, "name"))));
+    fill(tensor, "tensor", view_of(of.attribute_tensor(&required(name, "name"))));
   });
 }
 
@@ -482,7 +482,7 @@ sardonyx_status* sardonyx_kernel_input(const sardonyx_kernel_context* context, s
   return guarded([&] {
     const sardonyx_kernel_context& of = required(context, "context");
     const int i = place(index, of.inputs, "input");
-    fill(input, view_of(of.run.has_input(i) ? of.run.input(i) : CustomTensor()));
+    fill(input, "input", view_of(of.run.has_input(i) ? of.run.input(i) : CustomTensor()));
   });
 }
 
@@ -491,7 +491,7 @@ sardonyx_status* sardonyx_kernel_output(const sardonyx_kernel_context* context, 
   return guarded([&] {
     const sardonyx_kernel_context& of = required(context, "context");
     const int i = place(index, of.outputs, "output");
-    fill(output, view_of(of.run.has_output(i) ? of.run.output(i) : CustomTensor()));
+    fill(output, "output", view_of(of.run.has_output(i) ? of.run.output(i) : CustomTensor()));
   });
 }
 
@@ -501,7 +501,8 @@ sardonyx_status* sardonyx_kernel_allocate(sardonyx_kernel_context* context, size
   return guarded([&] {
     const sardonyx_kernel_context& of = required(context, "context");
     required(made, "made");
-    fill(made, view_of(of.run.allocate(place(output, of.outputs, "output"), shape_of(rank, dims))));
+    fill(made, "made",
+         view_of(of.run.allocate(place(output, of.outputs, "output"), shape_of(rank, dims))));
   });
 }
 

@@ -160,7 +160,7 @@ sardonyx_status* describe(const sardonyx_session* session, Descriptions sardonyx
     const Descriptions& values = required(session, "session").*list;
     if (index >= values.size())
       fail(ErrorCode::bad_input, "there is no {} {} of {}", what, index, values.size());
-    fill(info, values[index]->info());
+    fill(info, "info", values[index]->info());
   });
 }
 

@@ -119,8 +119,9 @@ sardonyx_status* sardonyx_standard_release_get(size_t index, sardonyx_standard_r
     const auto releases = standard_releases();
     require_index(releases, index, "release");
     const StandardRelease& one = releases[index];
-    fill(release, sardonyx_standard_release{0, text(one.name), one.ir_version, one.onnx_opset,
-                                            one.ml_opset, one.training_opset});
+    fill(release, "release",
+         sardonyx_standard_release{0, text(one.name), one.ir_version, one.onnx_opset, one.ml_opset,
+                                   one.training_opset});
   });
 }
 
@@ -176,7 +177,7 @@ sardonyx_status* sardonyx_signatures_get(const sardonyx_signatures* signatures, 
     made.input_count = of.inputs.size(), made.output_count = of.outputs.size();
     made.attribute_count = of.attributes.size();
     made.constraint_count = of.constraints.size();
-    fill(signature, made);
+    fill(signature, "signature", made);
   });
 }
 
@@ -189,7 +190,7 @@ sardonyx_status* sardonyx_signatures_parameter(const sardonyx_signatures* signat
     require_index(list, which, output != 0 ? "formal output" : "formal input");
     const FormalParameter& of = list[which];
     const Pointers& types = (output != 0 ? one.output_types : one.input_types)[which];
-    fill(parameter,
+    fill(parameter, "parameter",
          sardonyx_parameter{0, text(of.name), text(of.type), types.data(), types.size(),
                             static_cast<sardonyx_parameter_option>(of.option), of.homogeneous,
                             of.min_arity, static_cast<int32_t>(of.differentiable)});
@@ -214,7 +215,7 @@ sardonyx_status* sardonyx_signatures_attribute(const sardonyx_signatures* signat
     made.default_strings = one.default_strings[which].data();
     made.default_count =
         std::max({of.default_floats.size(), of.default_ints.size(), of.default_strings.size()});
-    fill(attribute, made);
+    fill(attribute, "attribute", made);
   });
 }
 
@@ -225,8 +226,9 @@ sardonyx_status* sardonyx_signatures_constraint(const sardonyx_signatures* signa
     const Told& one = told(signatures, index);
     require_index(one.of.constraints, which, "type constraint");
     const Pointers& types = one.constraint_types[which];
-    fill(constraint, sardonyx_type_constraint{0, text(one.of.constraints[which].name), types.data(),
-                                              types.size()});
+    fill(constraint, "constraint",
+         sardonyx_type_constraint{0, text(one.of.constraints[which].name), types.data(),
+                                  types.size()});
   });
 }
 
@@ -251,9 +253,10 @@ sardonyx_status* sardonyx_operator_set_describe(const sardonyx_operator_set* set
                                                 sardonyx_operator_set_info* info) {
   return guarded([&] {
     const sardonyx_operator_set& of = required(set, "set");
-    fill(info, sardonyx_operator_set_info{0, text(of.set.domain()), of.set.version(),
-                                          of.set.ir_version().value_or(0),
-                                          text(of.set.doc_string()), of.operators.size()});
+    fill(info, "info",
+         sardonyx_operator_set_info{0, text(of.set.domain()), of.set.version(),
+                                    of.set.ir_version().value_or(0), text(of.set.doc_string()),
+                                    of.operators.size()});
   });
 }
 
@@ -263,9 +266,10 @@ sardonyx_status* sardonyx_operator_set_operator(const sardonyx_operator_set* set
     const auto& operators = required(set, "set").operators;
     require_index(operators, index, "operator");
     const DocumentedOperator& one = operators[index];
-    fill(op, sardonyx_documented_operator{
-                 0, one.name.c_str(), one.since, one.is_experimental,
-                 one.body ? borrowed<sardonyx_function>(*one.body) : sardonyx_function{}});
+    fill(op, "op",
+         sardonyx_documented_operator{
+             0, one.name.c_str(), one.since, one.is_experimental,
+             one.body ? borrowed<sardonyx_function>(*one.body) : sardonyx_function{}});
   });
 }
 

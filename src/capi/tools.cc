@@ -126,7 +126,7 @@ sardonyx_status* sardonyx_about_get(sardonyx_about* given) {
     made.operators = known.operators;
     made.instruction_set = known.instruction_set.c_str();
     made.images = known.images ? 1 : 0;
-    fill(given, made);
+    fill(given, "about", made);
   });
 }
 
@@ -216,7 +216,7 @@ sardonyx_status* sardonyx_summary_describe(const sardonyx_summary* summary,
       made.flops = of.cost->flops, made.value_bytes = of.cost->value_bytes;
       made.unknown_nodes = of.cost->unknown_nodes;
     }
-    fill(info, made);
+    fill(info, "info", made);
   });
 }
 
@@ -349,7 +349,7 @@ sardonyx_status* sardonyx_plan_step(const sardonyx_plan* plan, size_t index, sar
     made.depth = of.depth;
     made.source_count = of.of.sources.size();
     made.refusal_count = of.of.refused.size();
-    fill(step, made);
+    fill(step, "step", made);
   });
 }
 
@@ -440,7 +440,7 @@ sardonyx_status* sardonyx_rule_get(size_t index, sardonyx_rule* rule) {
     const auto& rules = all_rules();
     if (index >= rules.size()) refuse_index(index, rules.size(), "rule");
     const CheckRule& one = rules[index];
-    fill(rule,
+    fill(rule, "rule",
          sardonyx_rule{0, text(one.id), text(one.title), static_cast<sardonyx_level>(one.runnable),
                        static_cast<sardonyx_level>(one.standard),
                        static_cast<sardonyx_level>(one.strict)});

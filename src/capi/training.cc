@@ -113,32 +113,34 @@ size_t sardonyx_training_step_output_count(const sardonyx_training* training, si
 
 sardonyx_status* sardonyx_training_input(const sardonyx_training* training, size_t index,
                                          sardonyx_value_info* info) {
-  return guarded(
-      [&] { fill(info, at(required(training, "training").inputs, index, "input").info()); });
+  return guarded([&] {
+    fill(info, "info", at(required(training, "training").inputs, index, "input").info());
+  });
 }
 sardonyx_status* sardonyx_training_output(const sardonyx_training* training, size_t index,
                                           sardonyx_value_info* info) {
-  return guarded(
-      [&] { fill(info, at(required(training, "training").outputs, index, "output").info()); });
+  return guarded([&] {
+    fill(info, "info", at(required(training, "training").outputs, index, "output").info());
+  });
 }
 sardonyx_status* sardonyx_training_state_variable(const sardonyx_training* training, size_t index,
                                                   sardonyx_value_info* info) {
   return guarded([&] {
-    fill(info, at(required(training, "training").state, index, "state variable").info());
+    fill(info, "info", at(required(training, "training").state, index, "state variable").info());
   });
 }
 sardonyx_status* sardonyx_training_step_input(const sardonyx_training* training, size_t algorithm,
                                               size_t index, sardonyx_value_info* info) {
   return guarded([&] {
     const auto& of = algorithm_of(required(training, "training"), algorithm);
-    fill(info, at(of.inputs, index, "input").info());
+    fill(info, "info", at(of.inputs, index, "input").info());
   });
 }
 sardonyx_status* sardonyx_training_step_output(const sardonyx_training* training, size_t algorithm,
                                                size_t index, sardonyx_value_info* info) {
   return guarded([&] {
     const auto& of = algorithm_of(required(training, "training"), algorithm);
-    fill(info, at(of.outputs, index, "output").info());
+    fill(info, "info", at(of.outputs, index, "output").info());
   });
 }
 

@@ -186,7 +186,7 @@ sardonyx_status* sardonyx_value_summarize(const sardonyx_value* value,
       made.elements = found->elements, made.nans = found->nans, made.infinite = found->infinite;
       made.least = found->least, made.most = found->most;
     }
-    fill(summary, made);
+    fill(summary, "summary", made);
   });
 }
 
@@ -319,7 +319,7 @@ sardonyx_status* sardonyx_comparisons_get(const sardonyx_comparisons* comparison
     made.largest = difference.largest, made.share_of_rms = difference.share_of_rms;
     made.differing = difference.differing, made.elements = difference.elements;
     made.reason = difference.reason.c_str();
-    fill(comparison, made);
+    fill(comparison, "comparison", made);
   });
 }
 

@@ -143,6 +143,7 @@ class Call:
     def __init__(self, result: str, name: str, parameters):
         self.result, self.name, self.parameters = result, name, parameters
         self.before, self.after, self.ways = [], [], [("nothing", "", "ANY")]
+        self.named = [parameter for _, parameter in parameters]  # what messages may speak of
         self.valid = [self.value_of(i, kind, parameter) for i, (kind, parameter) in enumerate(parameters)]
 
     def may_be_null(self, parameter: str) -> bool:
@@ -239,6 +240,8 @@ class Call:
         self.before.append(f"sardonyx_{what} r{i} = SARDONYX_INIT(sardonyx_{what});")
         if what == "operator":
             self.before.append(f"r{i}.infer = on_infer;\n  r{i}.run = on_run;")
+        if kind.startswith("const "):
+            self.named.append("*")  # any field of it
         self.way(f"{parameter} has no size", f"r{i}.size = 0;", True)
         self.way(f"{parameter} has a small size", f"r{i}.size = sizeof(size_t);", False)
         return f"&r{i}"
@@ -249,7 +252,8 @@ class Call:
         for i, ((kind, _), valid) in enumerate(zip(self.parameters, self.valid)):
             declared = kind.replace("(*)", f"(*a{i})") if "(*)" in kind else f"{kind} a{i}"
             lines.append(f"  {declared} = {valid};")
-        lines.append("  int expected = ANY, failed = 0;\n  switch (which) {")
+        names = "".join(f"{name} " for name in self.named)
+        lines.append(f'  int expected = ANY, failed = 0;\n  parameters = "{names}";\n  switch (which) {{')
         for number, (what, change, expected) in enumerate(self.ways):
             lines.append(f'    case {number}: {change} expected = {expected}; way = "{what.replace(chr(34), chr(39))}"; break;')
         lines.append("    default: return 0;\n  }")
