@@ -4,6 +4,10 @@
 namespace sardonyx::capi {
 
 Shape shape_of(size_t rank, const int64_t* dims) {
+  constexpr size_t max_rank = 4096;
+  if (rank > max_rank)
+    fail(ErrorCode::bad_input, "{} dimensions are more than the {} a tensor may have", rank,
+         max_rank);
   if (rank > 0) required(dims, "dims");
   return Shape(dims, dims + rank);
 }

@@ -59,6 +59,8 @@ static void tensors(void) {
   FAILS(sardonyx_tensor_create((sardonyx_element_type)77, 2, dims, &tensor), SARDONYX_BAD_INPUT,
         "77");
   FAILS(sardonyx_tensor_create(SARDONYX_UNDEFINED, 2, dims, &tensor), SARDONYX_BAD_INPUT, "0");
+  FAILS(sardonyx_tensor_create(SARDONYX_FLOAT32, (size_t)-1, dims, &tensor), SARDONYX_BAD_INPUT,
+        "more than the 4096");
   NULL_ARGUMENT(sardonyx_tensor_create(SARDONYX_FLOAT32, 2, NULL, &tensor), "dims");
   NULL_ARGUMENT(sardonyx_tensor_create(SARDONYX_FLOAT32, 2, dims, NULL), "tensor");
   CHECK(tensor == NULL); /* untouched by failures */
