@@ -23,7 +23,8 @@ enum class ErrorCode {
 
 std::string_view name_of(ErrorCode code);  // "unreadable"
 
-// The one exception of the public C++ interface. `what()` is "location: message" on one line.
+// The one exception of the public C++ interface. `what()` is "location: message" on one line; where
+// a text can't be parsed, two more show the place.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message, std::string location = {});

@@ -87,7 +87,8 @@ enum {
 
 /* SARDONYX_OK for NULL. */
 SARDONYX_API sardonyx_code sardonyx_status_code(const sardonyx_status* status);
-/* "location: message" on one line; "" for NULL. */
+/* "location: message" on one line; where a text can't be parsed, two more show the place. "" for
+ * NULL. */
 SARDONYX_API const char* sardonyx_status_message(const sardonyx_status* status);
 /* Where in the model or file: "graph 'main', node 3 Softmax 'probs'"; "" where that does not apply.
  */
