@@ -203,10 +203,12 @@ class Session {
                          const RunOptions& options = {}) const;
 
   // Runs with inputs in the order of inputs() (kind none: not given) into outputs. An output that
-  // is a tensor on entry, of the right type and shape, is filled where it lies, and must not be an
-  // input of the same run; others are made new. A run with sizes like the one before and with all
-  // outputs given allocates nothing (sardonyx/binding.h keeps inputs and outputs by name). The two
-  // spans must not overlap. Throws as above; (bad_input) for wrong counts.
+  // is a tensor of numbers on entry, of the right type and shape, is filled where it lies, and must
+  // not be an input of the same run. Others are made new, but where they have the output's type and
+  // number of elements and another shape: such memory may be taken for it. A run with sizes like
+  // the one before and with all outputs given allocates nothing (sardonyx/binding.h keeps inputs
+  // and outputs by name). The two spans must not overlap. Throws as above; (bad_input) for wrong
+  // counts.
   void run(std::span<const Value> inputs, std::span<Value> outputs,
            const RunOptions& options = {}) const;
 
