@@ -52,6 +52,22 @@ void match_part(std::string_view input, const ir::ValueType& whole, const ir::Va
                             infer::conversion_advice(type, wanted->element)));
 }
 
+void match_sparse(std::string_view input, const ir::ValueType& wanted, const SparseTensor& given) {
+  const ElementType type = given.values.element_type();
+  if (wanted.element != ElementType::undefined && wanted.element != type)
+    refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), wanted.to_string(),
+                              infer::conversion_advice(type, wanted.element)));
+  if (!wanted.shape) return;
+  bool fits = wanted.shape->size() == given.shape.size();
+  for (size_t d = 0; fits && d < given.shape.size(); ++d) {
+    const ir::Dim& size = (*wanted.shape)[d];
+    fits = given.shape[d] >= 0 && (!size.is_constant() || *size.value() == given.shape[d]);
+  }
+  if (!fits)
+    refuse(input, fmt::format("has shape {}, the model takes {}", to_string(given.shape),
+                              wanted.to_string()));
+}
+
 void match_parts(std::string_view input, const ir::ValueType& whole, const ir::ValueType& wanted,
                  const Value& given) {
   const auto match_all = [&](const std::vector<Value>& values) {
@@ -70,6 +86,7 @@ void match_parts(std::string_view input, const ir::ValueType& whole, const ir::V
                fmt::format("has keys of {}, the model takes {}", name_of(keys), whole.to_string()));
       return match_all(given.map().values);
     }
+    case Value::Kind::sparse_tensor: return match_sparse(input, wanted, given.sparse_tensor());
     default: return;
   }
 }

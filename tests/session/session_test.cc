@@ -99,6 +99,38 @@ TEST(Session, BadInputIsNamed) {
             (std::vector<float>{2, 3}));
 }
 
+TEST(Session, SparseInputsAreOfTheTypeThatTheModelTakes) {
+  const Model model = Model::from_text(R"(<ir_version: 10, opset_import: ["com.microsoft" : 1]>
+    g (sparse_tensor(float[2, k]) a, float[3, 2] b) => (float[2, 2] y) {
+      y = com.microsoft.SparseToDenseMatMul(a, b)
+    })");
+  const Tensor b = Tensor::of<float>({1, 2, 3, 4, 5, 6}, {3, 2});
+  const Tensor ones = Tensor::of<float>({1, 1}, {2}), places = Tensor::of<int64_t>({0, 5}, {2});
+  for (const bool plain : {false, true}) {
+    const Session session(model, {.reference = plain});
+    const auto run = [&](const Tensor& values, const Tensor& indices, const Shape& shape) {
+      return session.run({{"a", Value(SparseTensor{values, indices, shape})}, {"b", b}})[0];
+    };
+    EXPECT_EQ(floats(run(ones, places, {2, 3})), (std::vector<float>{1, 2, 5, 6}));
+    const auto refused = [&](const Tensor& values, const Shape& shape) {
+      return message_of([&] { run(values, places, shape); }, ErrorCode::bad_input);
+    };
+    EXPECT_EQ(refused(ones, {6}),
+              "input 'a': has shape [6], the model takes sparse_tensor(float[2,k])");
+    EXPECT_EQ(refused(ones, {3, 3}),
+              "input 'a': has shape [3,3], the model takes sparse_tensor(float[2,k])");
+    EXPECT_TRUE(refused(Tensor::of<double>({1, 1}, {2}), {2, 3})
+                    .starts_with("input 'a': holds double, the model takes sparse_tensor(float"));
+    EXPECT_NE(message_of(
+                  [&] {
+                    run(ones, ones, {2, 3});
+                  },
+                  ErrorCode::run_failed)
+                  .find("must be int64[2] or int64[2,2], and are float[2]"),
+              std::string::npos);
+  }
+}
+
 TEST(Session, SizesOfOneNameMustAgree) {
   const Session session(model_of("g (float[N] a, float[N] b) => (float[N] y) { y = Add(a, b) }"));
   const std::string message = message_of(

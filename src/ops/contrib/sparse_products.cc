@@ -66,9 +66,10 @@ void check(const SparseTensor& a, ElementType type) {
       a.indices.rank() == 2 && a.indices.shape()[0] == count && a.indices.shape()[1] == 2;
   if (a.indices.element_type() != ElementType::int64 || (!linear && !pairs))
     throw Error(ErrorCode::run_failed,
-                fmt::format("the indices of the {} elements of A must have the shape [{}] or [{}, "
-                            "2]; theirs is {}",
-                            count, count, count, to_string(a.indices.shape())));
+                fmt::format("the indices of the {} elements of A must be int64[{}] or int64[{},2], "
+                            "and are {}{}",
+                            count, count, count, name_of(a.indices.element_type()),
+                            to_string(a.indices.shape())));
 }
 
 // What the products are computed in: integers wrap around.
