@@ -48,6 +48,7 @@ void require_index(const std::vector<T>& list, size_t index, const char* what) {
 struct sardonyx_signatures {
   SARDONYX_TAG('s', 'i');
   std::vector<std::unique_ptr<const Told>> list;
+  std::shared_ptr<const CustomOperators> operators;  // whose texts these are; null: the library's
 };
 
 struct sardonyx_operator_set {
@@ -69,8 +70,10 @@ sardonyx_operator_set* new_set(OperatorSet set) {
   return new sardonyx_operator_set{{}, std::move(set), std::move(operators)};
 }
 
-sardonyx_signatures* made_of(std::vector<OperatorSignature> versions) {
+sardonyx_signatures* made_of(std::vector<OperatorSignature> versions,
+                             std::shared_ptr<const CustomOperators> operators = nullptr) {
   auto made = std::make_unique<sardonyx_signatures>();
+  made->operators = std::move(operators);
   for (OperatorSignature& one : versions)
     made->list.push_back(std::make_unique<const Told>(std::move(one)));
   return made.release();
@@ -137,10 +140,10 @@ sardonyx_status* sardonyx_operators_signatures(const sardonyx_operators* operato
                                                const char* domain, const char* name,
                                                sardonyx_signatures** signatures) {
   return guarded([&] {
-    const CustomOperators& of = *required(operators, "operators").operators;
+    const auto& of = required(operators, "operators").operators;
     required(signatures, "signatures");
     *signatures =
-        made_of(operator_versions(of, &required(domain, "domain"), &required(name, "name")));
+        made_of(operator_versions(*of, &required(domain, "domain"), &required(name, "name")), of);
   });
 }
 

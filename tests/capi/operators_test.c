@@ -143,6 +143,36 @@ static void signatures_of(const sardonyx_operators* operators) {
   sardonyx_signatures_release(versions);
 }
 
+/* Signatures keep the texts of operators that are gone. */
+static void signatures_outlive_operators(void) {
+  static const char long_signature[] =
+      "AnOperatorWithANameThatIsLongEnough\n since 1\n in x: T\n out y: T\n"
+      " attr mode: string = \"a default that is long enough, too\"\n where T in float\n";
+  const char* const domain = "com.example.of.a.name.that.is.long.enough";
+  counters counts;
+  sardonyx_operators* operators = NULL;
+  sardonyx_operator functions;
+  sardonyx_signatures* versions = NULL;
+  sardonyx_signature signature = SARDONYX_INIT(sardonyx_signature);
+  sardonyx_attribute_signature attribute = SARDONYX_INIT(sardonyx_attribute_signature);
+  test = "signatures_outlive_operators";
+  memset(&counts, 0, sizeof counts);
+  functions = scale_of(&counts);
+  OK(sardonyx_operators_create(&operators));
+  OK(sardonyx_operators_add(operators, domain, long_signature, &functions));
+  OK(sardonyx_operators_signatures(operators, domain, "AnOperatorWithANameThatIsLongEnough",
+                                   &versions));
+  sardonyx_operators_release(operators);
+  CHECK(counts.users_released == 0);
+  OK(sardonyx_signatures_get(versions, 0, &signature));
+  CHECK(strcmp(signature.domain, domain) == 0);
+  CHECK(strcmp(signature.name, "AnOperatorWithANameThatIsLongEnough") == 0);
+  OK(sardonyx_signatures_attribute(versions, 0, 0, &attribute));
+  CHECK(strcmp(attribute.default_string, "a default that is long enough, too") == 0);
+  sardonyx_signatures_release(versions);
+  CHECK(counts.users_released == 1);
+}
+
 static void scale(void) {
   const int64_t five[] = {5};
   const float numbers[] = {1, 2, 3, 4, 5}, negative[] = {-1, 2, 3, 4, 5};
@@ -533,6 +563,7 @@ static void wrong_calls(void) {
 }
 
 int main(void) {
+  signatures_outlive_operators();
   scale();
   sizes();
   strings();
