@@ -101,7 +101,9 @@ std::vector<Value> Method::run(const std::vector<NamedValue>& inputs, const Snap
   environment.memory_limit = options.memory_limit;
   environment.check_cancelled();
   try {
-    return run_graph(given, environment, options.profile);
+    std::vector<Value> made = run_graph(given, environment, options.profile);
+    for (Value& value : made) value = ir::owned(value);  // it may be an input
+    return made;
   } catch (const Error& error) {
     // Of a graph that could be planned, what a node's rules refuse are the values it met.
     if (error.code() != ErrorCode::invalid_model) throw;

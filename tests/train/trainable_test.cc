@@ -254,6 +254,25 @@ TEST(MakeTrainable, AgreesWithTheReference) {
   }
 }
 
+// Inputs are used for the time of a call alone, also where they are handed on.
+TEST(MakeTrainable, OutputsOwnTheirMemory) {
+  const Model model = Model::from_text(R"(<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N, 2] x, seq(float[2]) s) => (float[N, 1] y, float[N, 2] x, seq(float[2]) t)
+    <float[2, 1] w = {1, 2}> { y = MatMul(x, w) t = Identity(s) })");
+  TrainableOptions options;
+  options.output = "y";
+  options.loss = Loss::mse;
+  for (const bool plain : {false, true}) {
+    const TrainingSession training(make_trainable(model, options), {.reference = plain});
+    float memory[]{1, 2};
+    const Tensor x = Tensor::view(ElementType::float32, {1, 2}, memory, 8);
+    const auto made = training.infer({{"x", x}, {"s", Value(Sequence{{x.reshaped({2})}})}});
+    memory[0] = 7;
+    EXPECT_EQ(made.at(1).tensor().elements<float>()[0], 1);
+    EXPECT_EQ(made.at(2).sequence().items.at(0).tensor().elements<float>()[0], 1);
+  }
+}
+
 TEST(MakeTrainable, WorksInDouble) {
   std::string text = line;
   for (size_t at = 0; (at = text.find("float[", at)) != text.npos;) text.replace(at, 5, "double");
