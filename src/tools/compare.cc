@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 
 #include "sardonyx/text.h"
 #include "tools/numbers.h"
@@ -68,6 +68,14 @@ void compare_strings(const Tensor& actual, const Tensor& expected, Difference& d
   }
 }
 
+// What differs between two texts of numbers is told, however many digits that takes.
+std::string beside(double actual, double expected, bool is_whole) {
+  if (is_whole) return fmt::format("{:.0f}, expected {:.0f}", actual, expected);
+  const std::string ours = fmt::format("{:.9g}", actual), theirs = fmt::format("{:.9g}", expected);
+  if (ours != theirs) return fmt::format("{}, expected {}", ours, theirs);
+  return fmt::format("{:.17g}, expected {:.17g}", actual, expected);
+}
+
 void compare_numbers(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance,
                      Difference& difference) {
   const ElementType type = actual.element_type();
@@ -75,6 +83,8 @@ void compare_numbers(const Tensor& actual, const Tensor& expected, const Toleran
   const double rms = rms_of(expected);
   const double relative = exact ? 0 : tolerance.relative.value_or(default_relative(type));
   const double absolute = exact ? 0 : tolerance.absolute.value_or(1e-4 * rms);
+  const int64_t parts = actual.size() == 0 ? 1 : number_count(actual) / actual.size();
+  int64_t last = -1;
   double worst = -1;
   std::array<double, chunk> ours, theirs;
   for_each_chunk(number_count(actual), [&](int64_t begin, int64_t count) {
@@ -88,23 +98,37 @@ void compare_numbers(const Tensor& actual, const Tensor& expected, const Toleran
       const bool finite = std::isfinite(distance);
       if (finite) difference.largest = std::max(difference.largest, distance);
       if (finite && distance <= relative * std::abs(b) + absolute) continue;
-      ++difference.differing;
+      const int64_t at = begin + static_cast<int64_t>(i), element = at / parts;
+      if (element != last) ++difference.differing;
+      last = element;
       const double rank = finite ? distance : INFINITY;
       if (rank > worst) {
         worst = rank;
-        difference.reason = fmt::format("element {} is {:.9g}, expected {:.9g}",
-                                        begin + static_cast<int64_t>(i), a, b);
+        const char* part = parts == 1 ? "" : at % 2 == 0 ? "'s real part" : "'s imaginary part";
+        difference.reason = fmt::format("element {}{} is {}", element, part, beside(a, b, exact));
       }
     }
   });
   difference.share_of_rms = rms > 0 ? difference.largest / rms : difference.largest;
-  // 64-bit integers beyond 2^53 look alike as doubles.
-  if (exact && difference.differing == 0 && actual.byte_size() > 0 &&
-      std::memcmp(actual.data(), expected.data(), actual.byte_size()) != 0 &&
-      bit_width(type) == 64) {
-    difference.differing = 1;
-    difference.reason = "large integers differ";
+}
+
+// 64-bit integers beyond 2^53 look alike as doubles.
+template <class T>
+void compare_whole(const Tensor& actual, const Tensor& expected, Difference& difference) {
+  const auto ours = actual.elements<T>(), theirs = expected.elements<T>();
+  uint64_t worst = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] == theirs[i]) continue;
+    const auto a = static_cast<uint64_t>(ours[i]), b = static_cast<uint64_t>(theirs[i]);
+    const uint64_t distance = ours[i] > theirs[i] ? a - b : b - a;
+    ++difference.differing;
+    if (distance <= worst) continue;
+    worst = distance;
+    difference.reason = fmt::format("element {} is {}, expected {}", i, ours[i], theirs[i]);
   }
+  const double rms = rms_of(expected);
+  difference.largest = static_cast<double>(worst);
+  difference.share_of_rms = rms > 0 ? difference.largest / rms : difference.largest;
 }
 
 Difference compare_tensors(const Tensor& actual, const Tensor& expected,
@@ -116,10 +140,11 @@ Difference compare_tensors(const Tensor& actual, const Tensor& expected,
     return difference;
   }
   difference.elements = actual.size();
-  if (actual.element_type() == ElementType::string) {
-    compare_strings(actual, expected, difference);
-  } else {
-    compare_numbers(actual, expected, tolerance, difference);
+  switch (actual.element_type()) {
+    case ElementType::string: compare_strings(actual, expected, difference); break;
+    case ElementType::int64: compare_whole<int64_t>(actual, expected, difference); break;
+    case ElementType::uint64: compare_whole<uint64_t>(actual, expected, difference); break;
+    default: compare_numbers(actual, expected, tolerance, difference);
   }
   difference.agree = difference.differing == 0;
   if (!difference.agree) {

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <filesystem>
 #include <fstream>
 
 #include "sardonyx/compare.h"
+#include "sardonyx/elements.h"
 #include "sardonyx/inputs.h"
 #include "sardonyx/outputs.h"
 #include "sardonyx/ranking.h"
@@ -50,8 +52,42 @@ TEST(Compare, IntegersAreEqualOrNot) {
   const Value expected = Tensor::of<int64_t>({large}, {1});
   EXPECT_TRUE(compare(expected, expected).agree);
   EXPECT_FALSE(compare(Tensor::of<int64_t>({large - 1}, {1}), expected).agree);
+  const Difference both = compare(Tensor::of<int64_t>({large - 1, 7, large - 2}, {3}),
+                                  Tensor::of<int64_t>({large, 8, large}, {3}));
+  EXPECT_EQ(both.differing, 3);
+  EXPECT_EQ(both.largest, 2);
+  EXPECT_NE(both.reason.find("element 2 is 9007199254740991, expected 9007199254740993"),
+            std::string::npos)
+      << both.reason;
+  EXPECT_EQ(
+      compare(Tensor::of<uint64_t>({UINT64_MAX}, {1}), Tensor::of<uint64_t>({0}, {1})).largest,
+      0x1p64);
   EXPECT_FALSE(compare(Tensor::of<int32_t>({1}, {1}), Tensor::of<int64_t>({1}, {1})).agree);
   EXPECT_FALSE(compare(Tensor::of<int32_t>({1}, {1}), Tensor::of<int32_t>({1}, {})).agree);
+}
+
+TEST(Compare, ReasonsShowWhatDiffers) {
+  const Difference whole =
+      compare(Tensor::of<int32_t>({2147483646}, {1}), Tensor::of<int32_t>({2147483647}, {1}));
+  EXPECT_NE(whole.reason.find("is 2147483646, expected 2147483647"), std::string::npos)
+      << whole.reason;
+  Tolerance none;
+  none.relative = none.absolute = 0;
+  const Difference close =
+      compare(Tensor::of<double>({1 + 1e-12}, {1}), Tensor::of<double>({1}, {1}), none);
+  EXPECT_NE(close.reason.find("is 1.0000000000010001, expected 1"), std::string::npos)
+      << close.reason;
+}
+
+TEST(Compare, AComplexElementIsOne) {
+  const Value expected = Tensor::of<std::complex<float>>({{1, 2}, {3, 4}}, {2});
+  const Difference found =
+      compare(Tensor::of<std::complex<float>>({{1, 2}, {5, 9}}, {2}), expected);
+  EXPECT_EQ(found.differing, 1);
+  EXPECT_NE(
+      found.reason.find("1 of 2 elements differ; element 1's imaginary part is 9, expected 4"),
+      std::string::npos)
+      << found.reason;
 }
 
 TEST(Compare, StringsAndSequences) {
