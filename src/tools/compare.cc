@@ -41,7 +41,8 @@ void for_each_chunk(int64_t count, F&& f) {
   for (int64_t begin = 0; begin < count; begin += chunk) f(begin, std::min(chunk, count - begin));
 }
 
-double rms_of(const Tensor& tensor) {
+// `scale` keeps squares within double's range.
+double rms_of(const Tensor& tensor, double scale = 1) {
   std::array<double, chunk> numbers;
   double sum = 0;
   int64_t finite = 0;
@@ -50,11 +51,12 @@ double rms_of(const Tensor& tensor) {
     read_numbers(tensor, begin, part);
     for (const double number : part) {
       if (!std::isfinite(number)) continue;
-      sum += number * number;
+      sum += number * scale * (number * scale);
       ++finite;
     }
   });
-  return finite == 0 ? 0 : std::sqrt(sum / static_cast<double>(finite));
+  if (!std::isfinite(sum)) return rms_of(tensor, 0x1p-600);
+  return finite == 0 ? 0 : std::sqrt(sum / static_cast<double>(finite)) / scale;
 }
 
 void compare_strings(const Tensor& actual, const Tensor& expected, Difference& difference) {

@@ -41,6 +41,14 @@ TEST(Compare, ElementsWithinToleranceAgree) {
   EXPECT_TRUE(compare(Tensor::of<float>({1, -2.5f, 3.2f}, {3}), expected, wide).agree);
 }
 
+TEST(Compare, NumbersWhoseSquaresAreInfiniteDiffer) {
+  const Value expected = Tensor::of<double>({1e200, 1}, {2});
+  EXPECT_TRUE(compare(expected, expected).agree);
+  const Difference found = compare(Tensor::of<double>({2e200, 1}, {2}), expected);
+  EXPECT_EQ(found.differing, 1);
+  EXPECT_NEAR(found.share_of_rms, std::sqrt(2), 1e-9);
+}
+
 TEST(Compare, NanAndInfinityAgreeWithThemselvesOnly) {
   const Value odd = Tensor::of<float>({nan, infinity, -infinity}, {3});
   EXPECT_TRUE(compare(odd, odd).agree);
