@@ -6,6 +6,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "sardonyx/text.h"
 #include "tools/numbers.h"
@@ -173,6 +177,55 @@ Difference refusal(std::string reason) {
 }
 
 Difference compare_at(const Value& actual, const Value& expected, const Tolerance& tolerance,
+                      int depth);
+
+// The bytes that tell a key of a map from others.
+std::string_view key_at(const Tensor& keys, size_t i) {
+  if (keys.element_type() == ElementType::string) return keys.elements<std::string>()[i];
+  const size_t width = bit_width(keys.element_type()) / 8;
+  return {static_cast<const char*>(keys.data()) + i * width, width};
+}
+
+// Where each of the keys `wanted` stands among `keys`, which may have another order; nothing where
+// they are others.
+std::optional<std::vector<size_t>> places_of(const Tensor& wanted, const Tensor& keys) {
+  const auto count = static_cast<size_t>(wanted.size());
+  std::unordered_map<std::string_view, size_t> found;
+  if (wanted.element_type() != keys.element_type() || wanted.shape() != keys.shape())
+    return std::nullopt;
+  for (size_t i = 0; i < count; ++i) found.try_emplace(key_at(keys, i), i);
+  std::vector<size_t> places;
+  for (size_t i = 0; i < count; ++i) {
+    const auto at = found.find(key_at(wanted, i));
+    if (at == found.end()) return std::nullopt;
+    places.push_back(at->second);
+    found.erase(at);
+  }
+  return places;
+}
+
+Difference compare_maps(const Map& actual, const Map& expected, const Tolerance& tolerance,
+                        int depth) {
+  Difference sum;
+  const Difference keys = compare_tensors(actual.keys, expected.keys, {});
+  const auto places = keys.agree ? std::nullopt : places_of(expected.keys, actual.keys);
+  if (!keys.agree && !places) {
+    merge(sum, keys, "keys");
+    return sum;
+  }
+  if (actual.values.size() != expected.values.size())
+    return refusal(
+        fmt::format("has {} values, expected {}", actual.values.size(), expected.values.size()));
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    const size_t place = places && i < places->size() ? (*places)[i] : i;
+    if (place >= actual.values.size()) continue;  // no key of the map
+    merge(sum, compare_at(actual.values[place], expected.values[i], tolerance, depth + 1),
+          fmt::format("value {}", i));
+  }
+  return sum;
+}
+
+Difference compare_at(const Value& actual, const Value& expected, const Tolerance& tolerance,
                       int depth) {
   if (depth > max_depth) return refusal("values nest too deep to be compared");
   if (actual.kind() == Value::Kind::optional && expected.kind() != Value::Kind::optional) {
@@ -187,6 +240,8 @@ Difference compare_at(const Value& actual, const Value& expected, const Toleranc
     case Value::Kind::none: return sum;
     case Value::Kind::tensor: return compare_tensors(actual.tensor(), expected.tensor(), tolerance);
     case Value::Kind::sparse_tensor:
+      if (actual.sparse_tensor().shape != expected.sparse_tensor().shape)
+        return refusal(fmt::format("is {}, expected {}", type_text(actual), type_text(expected)));
       merge(sum,
             compare_tensors(actual.sparse_tensor().indices, expected.sparse_tensor().indices, {}),
             "indices");
@@ -208,16 +263,7 @@ Difference compare_at(const Value& actual, const Value& expected, const Toleranc
       }
       return sum;
     }
-    case Value::Kind::map: {
-      const Map &ours = actual.map(), &theirs = expected.map();
-      merge(sum, compare_tensors(ours.keys, theirs.keys, {}), "keys");
-      if (!sum.agree) return sum;
-      for (size_t i = 0; i < ours.values.size() && i < theirs.values.size(); ++i) {
-        merge(sum, compare_at(ours.values[i], theirs.values[i], tolerance, depth + 1),
-              fmt::format("value {}", i));
-      }
-      return sum;
-    }
+    case Value::Kind::map: return compare_maps(actual.map(), expected.map(), tolerance, depth);
   }
   return sum;
 }

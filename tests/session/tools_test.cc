@@ -109,6 +109,29 @@ TEST(Compare, StringsAndSequences) {
   EXPECT_FALSE(compare(strings, sequence).agree);
 }
 
+TEST(Compare, MapsHaveNoOrder) {
+  const auto map = [](std::vector<int64_t> keys, std::vector<float> values) {
+    Map made{Tensor::of<int64_t>(keys, {static_cast<int64_t>(keys.size())}), {}};
+    for (const float value : values) made.values.emplace_back(Tensor::scalar<float>(value));
+    return Value(std::move(made));
+  };
+  EXPECT_TRUE(compare(map({2, 1}, {0.25f, 0.75f}), map({1, 2}, {0.75f, 0.25f})).agree);
+  EXPECT_FALSE(compare(map({2, 1}, {0.25f, 0.75f}), map({1, 2}, {0.25f, 0.75f})).agree);
+  EXPECT_FALSE(compare(map({1, 2}, {0.25f, 0.75f}), map({1, 3}, {0.25f, 0.75f})).agree);
+  EXPECT_FALSE(compare(map({1}, {0.25f}), map({1, 2}, {0.25f, 0.75f})).agree);
+  EXPECT_TRUE(compare(map({}, {}), map({}, {})).agree);
+}
+
+TEST(Compare, SparseTensorsHaveAShape) {
+  const SparseTensor sparse{Tensor::of<float>({1}, {1}), Tensor::of<int64_t>({2}, {1}), {3}};
+  SparseTensor longer = sparse;
+  longer.shape = {4};
+  EXPECT_TRUE(compare(sparse, sparse).agree);
+  const Difference found = compare(longer, sparse);
+  EXPECT_FALSE(found.agree);
+  EXPECT_NE(found.reason.find("[4]"), std::string::npos) << found.reason;
+}
+
 TEST(Compare, LooksAtEveryElementOfALargeTensor) {
   Tensor ours(ElementType::float32, {10001}), theirs(ElementType::float32, {10001});
   for (auto* tensor : {&ours, &theirs}) {
