@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-
-#include "sardonyx/error.h"
 
 namespace sardonyx::cli {
 namespace {
@@ -117,14 +114,6 @@ std::string curve_page(const std::string& svg, const std::string& title, const C
     for (const std::string& cell : row) page += "<td>" + escaped(cell);
   }
   return page + "\n</table></div>\n</html>\n";
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) throw Error(ErrorCode::unreadable, "can't be written", path);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written)
-    throw Error(ErrorCode::unreadable, "can't be written", path);
 }
 
 }  // namespace sardonyx::cli

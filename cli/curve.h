@@ -24,7 +24,4 @@ struct CurveTable {
 };
 std::string curve_page(const std::string& svg, const std::string& title, const CurveTable& table);
 
-// Writes a small file whole. Throws Error (unreadable).
-void write_text(const std::string& path, const std::string& text);
-
 }  // namespace sardonyx::cli

@@ -36,10 +36,7 @@ struct MakeTrainableCommand {
       const Progress progress("making " + model + " trainable");
       report = artifacts ? of_artifacts() : of_model();
     }
-    if (as_json)
-      emit_json(to_json(report));
-    else
-      tell_written(output, text_of(report));
+    tell_written(output, as_json ? cli::text_of(to_json(report)) : text_of(report));
     return ok;
   }
 
@@ -192,7 +189,7 @@ void add_make_trainable(const Options& app, Action& action) {
                      "The model, in any form; or a folder of ONNX Runtime's training artifacts");
   make.add_option("-o,--output", command->output, "The training model to write")
       .required()
-      .check(output_file())
+      .transform(output_file())
       .type_name("FILE");
   make.add_option("--external-data", command->external_data,
                   "The file beside it that takes the larger tensors")

@@ -9,9 +9,14 @@
 #include "arguments.h"
 #include "commands.h"
 #include "curve.h"
+#include "fail.h"
 #include "loading.h"
 #include "os.h"
 #include "sardonyx/fit.h"
+#include "sardonyx/model.h"
+#include "sardonyx/outputs.h"
+#include "sardonyx/trainable.h"
+#include "saving.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -40,6 +45,14 @@ std::string text_of(const std::vector<Metric>& metrics) {
   return text;
 }
 
+// What can't be written is said before the training, not after it.
+void require_place(const std::string& path) {
+  if (os::is_folder(path)) fail_at(path, ErrorCode::unreadable, "cannot write: is a folder");
+  const std::string folder = os::text(os::path(path).parent_path());
+  if (!folder.empty() && !os::is_folder(folder))
+    fail_at(path, ErrorCode::unreadable, "cannot write: there is no folder '{}'", folder);
+}
+
 struct TrainCommand {
   std::string model, output, data, validation, plot, external_data, augment;
   std::string bad_loss = "stop";
@@ -59,6 +72,17 @@ struct TrainCommand {
     if (!plot.empty() && !plot.ends_with(".svg") && !plot.ends_with(".html"))
       throw UsageError(fmt::format("--plot draws .svg and .html; '{}' is neither", plot));
     if (!augment.empty()) options.augment = augmentation_named(augment);
+    require_place(output);
+    if (!plot.empty()) require_place(plot);
+    require_known_ending(output, model);
+    if (drawing_form_of(output))
+      throw UsageError(fmt::format("--output {}: a drawing holds no weights", output));
+    const std::string data_name = os::text(os::path(external_data).filename());
+    if (!external_data.empty() && (descriptor_named(output) || data_name != external_data ||
+                                   data_name == os::text(os::path(output).filename())))
+      throw UsageError(
+          fmt::format("--external-data {}: expected the name of another file beside the output",
+                      external_data));
     if (resume && options.checkpoints.empty())
       throw UsageError("--resume needs the folder of the checkpoints, --checkpoint DIR");
     const Checkpoint from = resume ? last_checkpoint(options.checkpoints) : Checkpoint();
@@ -81,7 +105,9 @@ struct TrainCommand {
     training.threads = threads;
     if (recompute) training.recompute = true;
     if (seeded.count() > 0 && from.path.empty()) training.seed = static_cast<uint64_t>(seed);
-    TrainingSession session(load_model(loading), training);
+    const Model loaded = load_model(loading);
+    if (merge_lora) sardonyx::merge_lora(loaded);  // or says that there is nothing to merge
+    TrainingSession session(loaded, training);
     // A model that nobody has trained yet begins with its initialization.
     if (from.path.empty() && (anew || (session.turn() == 0 && !as_it_is))) session.initialize();
     return session;
@@ -97,7 +123,6 @@ struct TrainCommand {
       options.on_epoch = [&](const EpochResult& epoch) { tell_epoch(epoch, examples.size()); };
       result = fit(session, examples, options);
     }
-    if (!plot.empty()) draw();
     const bool is_kept = result.stopped && !result.checkpoint.empty();
     if (!is_kept) {
       TrainingSaveOptions saving;
@@ -106,6 +131,7 @@ struct TrainCommand {
       saving.external_data = external_data;
       session.save(output, saving);
     }
+    if (!plot.empty()) draw();
     tell_end(result, is_kept);
     return result.stopped ? interrupted : ok;
   }
@@ -150,7 +176,7 @@ struct TrainCommand {
                  {"skipped", at.skipped},
                  {"metrics", to_json(at.metrics)},
                  {"examples_per_second", number(rate)}};
-    emit(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    tell(line);
   }
 
   void tell_epoch(const EpochResult& epoch, int64_t examples) {
@@ -164,13 +190,13 @@ struct TrainCommand {
                    {"training", to_json(epoch.training)},
                    {"validation", to_json(epoch.validation)},
                    {"seconds", epoch.seconds}};
-      emit(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+      tell(line);
       return;
     }
-    emit(fmt::format("epoch {}/{}: {}{}{}, {:.0f} examples a second\n", epoch.epoch + 1,
-                     options.epochs, text_of(epoch.training),
-                     epoch.validation.empty() ? "" : "; validation: ", text_of(epoch.validation),
-                     speed));
+    tell_written(output, fmt::format("epoch {}/{}: {}{}{}, {:.0f} examples a second\n",
+                                     epoch.epoch + 1, options.epochs, text_of(epoch.training),
+                                     epoch.validation.empty() ? "" : "; validation: ",
+                                     text_of(epoch.validation), speed));
   }
 
   void tell_end(const FitResult& result, bool is_kept) const {
@@ -182,7 +208,7 @@ struct TrainCommand {
                    {"skipped", result.skipped},
                    {"checkpoint", result.checkpoint},
                    {"output", is_kept ? "" : output}};
-      emit(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+      tell(line);
       return;
     }
     std::string text = fmt::format("{} steps", grouped(result.step));
@@ -194,7 +220,11 @@ struct TrainCommand {
     } else {
       text += fmt::format("{}; wrote {}", result.stopped ? ", stopped" : "", shown(output));
     }
-    emit(text + "\n");
+    tell_written(output, text + "\n");
+  }
+
+  void tell(const json& line) const {
+    tell_written(output, line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   }
 };
 
@@ -267,7 +297,7 @@ void add_train(const Options& app, Action& action) {
                      "A model with training information (make-trainable makes one)");
   train.add_option("-o,--output", command->output, "The trained model to write")
       .required()
-      .check(output_file())
+      .transform(output_file())
       .type_name("FILE");
   train.add_flag("--inference-only", command->inference_only,
                  "Write it without its training information");

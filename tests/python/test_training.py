@@ -559,6 +559,40 @@ def test_a_page_has_the_curve_and_the_numbers_of_each_epoch(sardonyx, tmp_path):
                    mentions=[".svg", "curve.png"])
 
 
+def test_what_cannot_be_written_is_said_before_the_training(sardonyx, tmp_path):
+    x, target = examples()
+    trainable = make(sardonyx, tmp_path, mlp()[0])
+    (tmp_path / "folder").mkdir()
+    start = ["train", trainable, "--data", save_data(tmp_path, x=x, target=target), "-o"]
+    sardonyx.fails(UNREADABLE, *start, tmp_path / "absent" / "o.onnx", mentions=["there is no folder", "absent'"])
+    sardonyx.fails(UNREADABLE, *start, tmp_path / "folder", mentions=["is a folder"])
+    sardonyx.fails(UNREADABLE, *start, tmp_path / "o.onnx", "--plot", tmp_path / "absent" / "p.svg", mentions=["there is no folder"])
+    sardonyx.fails(USAGE, *start, tmp_path / "o.tflite", mentions=["'.tflite'"])
+    sardonyx.fails(USAGE, *start, tmp_path / "o.svg", mentions=["a drawing holds no weights"])
+    sardonyx.fails(BAD_INPUT, *start, tmp_path / "o.onnx", "--merge-lora", mentions=["no low-rank products"])
+    for output, name in (("o.onnx", "../w.bin"), ("o.onnx", "o.onnx"), ("-", "w.bin")):
+        sardonyx.fails(USAGE, *start, tmp_path / output if output != "-" else "-", "--external-data", name, mentions=[name])
+    assert not (tmp_path / "o.onnx").exists()
+    # A disk that is full when the curve is drawn: the weights are there.
+    (tmp_path / "full.svg").symlink_to("/dev/full")
+    sardonyx(*start, tmp_path / "o.onnx", "--plot", tmp_path / "full.svg", expect=UNREADABLE)
+    onnx.load(tmp_path / "o.onnx")
+
+
+def test_a_trained_model_goes_to_standard_output(sardonyx, tmp_path):
+    x, target = examples()
+    onnx.save(mlp()[0], tmp_path / "model.onnx")
+    made = subprocess.run([sardonyx.path, "make-trainable", "model.onnx", "-o", "-"], capture_output=True,
+                          check=True, cwd=tmp_path, timeout=120)
+    assert onnx.ModelProto.FromString(made.stdout).training_info and b"learn" in made.stderr
+    (tmp_path / "t.onnx").write_bytes(made.stdout)
+    data = save_data(tmp_path, x=x, target=target)
+    trained = subprocess.run([sardonyx.path, "train", "t.onnx", "--data", data, "-o", "-"], capture_output=True, check=True,
+                             cwd=tmp_path, timeout=120)
+    assert onnx.ModelProto.FromString(trained.stdout).training_info and b"epoch 1/1" in trained.stderr
+    assert not (tmp_path / "-").exists()
+
+
 def test_old_models_are_carried_up(sardonyx, tmp_path):
     """Opset 7 and IR version 3, whose initializers are inputs."""
     model, _ = cnn()
