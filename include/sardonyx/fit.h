@@ -110,7 +110,8 @@ struct FitOptions {
   int64_t keep = 2;
   // Where to go on: steps that the session's model has done already. last_checkpoint() tells.
   int64_t first_step = 0;
-  // End after this many epochs in a row without a smaller loss of validation (0: never).
+  // End after this many epochs in a row without a smaller loss of `validation`, which must be there
+  // then (0: never).
   int64_t patience = 0;
   const std::atomic<bool>* stop = nullptr;  // set it from anywhere to stop after the step at hand
   std::function<void(const FitProgress&)> on_step = {};

@@ -282,6 +282,10 @@ def fit(session: TrainingSession, data: Data, epochs: int, *, batch: int | None,
         raise BadInputError(f"bad_loss is 'stop' or 'skip', not {bad_loss!r}")
     if epochs < 0:
         raise BadInputError(f"epochs must not be negative; got {epochs}")
+    if patience < 0:
+        raise BadInputError(f"patience must not be negative; got {patience}")
+    if patience > 0 and validation is None:
+        raise BadInputError(f"patience waits for a smaller loss of validation data, and there are none; got {patience}")
     if not session.step_outputs(which):
         raise BadInputError(f"algorithm {which} gives no loss: all its outputs are updates")
     _check_names(session, validation, measure)

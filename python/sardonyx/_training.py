@@ -167,7 +167,7 @@ class TrainingSession(_core.TrainingSession):
         images with 4 zeros on each side, "flip,crop:4" does both.
 
         `validation` (either form) is measured after each epoch by algorithm `measure`; `patience` epochs in a row without a
-        smaller first metric of it end the training (0: never).
+        smaller first metric of it, which must be there then, end the training (0: never).
         A callback is a function that gets a `FitProgress` after each step and an `EpochResult` after each epoch, or an object with
         `on_step` or `on_epoch` or both. The answer False ends the training after that step or epoch; an exception does, too, and
         is raised. Ctrl-C ends it between or, for a loader, in steps, with the state of the last whole step.

@@ -86,6 +86,9 @@ class Fit {
     require(options.augment.crop >= 0 && options.augment.crop <= max_augmentation_crop,
             "an augmentation crops by 0 to 4096 pixels", options.augment.crop);
     require(options.patience >= 0, "patience must not be negative", options.patience);
+    require(options.patience == 0 || options.validation != nullptr,
+            "patience waits for a smaller loss of validation data, and there are none",
+            options.patience);
     require(options.keep >= 1, "keep must be at least 1", options.keep);
     require(options.first_step >= 0, "first_step must not be negative", options.first_step);
     per_epoch_ = options.drop_last ? data.size() / options.batch
@@ -175,7 +178,7 @@ class Fit {
   void watch(const EpochResult& done) {
     if (options_.patience <= 0 || done.validation.empty()) return;
     const double loss = done.validation[0].value;
-    if (!best_ || loss < *best_) {
+    if (loss < best_) {
       best_ = loss, worse_ = 0;
     } else if (++worse_ >= options_.patience) {
       result_.stopped_early = true;
@@ -193,7 +196,7 @@ class Fit {
   const Clock::time_point begin_ = Clock::now();
   std::optional<train::CheckpointFolder> folder_;
   int64_t per_epoch_ = 0, examples_ = 0, checkpointed_ = -1, worse_ = 0;
-  std::optional<double> best_;
+  double best_ = INFINITY;
   FitResult result_;
 };
 

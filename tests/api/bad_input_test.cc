@@ -474,8 +474,9 @@ TEST(BadInput, Training) {
   for (const auto& change : std::vector<std::function<void(FitOptions&)>>{
            [](auto& o) { o.epochs = -1; }, [](auto& o) { o.batch = 0; },
            [](auto& o) { o.which = 9; }, [](auto& o) { o.every = -1; }, [](auto& o) { o.keep = 0; },
-           [](auto& o) { o.patience = -1; }, [](auto& o) { o.first_step = -1; },
-           [](auto& o) { o.augment.crop = -1; }, [](auto& o) { o.augment.flip = true; }}) {
+           [](auto& o) { o.patience = -1; }, [](auto& o) { o.patience = 1; },
+           [](auto& o) { o.first_step = -1; }, [](auto& o) { o.augment.crop = -1; },
+           [](auto& o) { o.augment.flip = true; }}) {
     FitOptions options;
     change(options);
     REFUSED(bad_input, fit(session, data, options));

@@ -748,6 +748,8 @@ def test_patience_ends_early(sardonyx, tmp_path):
     run = train(sardonyx, trainable, data, tmp_path / "out.onnx", "--validation", data, "--patience", 2)
     assert json.loads(run.stdout.splitlines()[-1])["stopped_early"]
     assert len(losses_of(run)) == 3 * BATCHES
+    sardonyx.fails(BAD_INPUT, "train", trainable, "--data", data, "-o", tmp_path / "out.onnx", "--patience", 2,
+                   mentions=["patience", "validation"])
 
 
 def test_the_digits_from_nothing(sardonyx, tmp_path):

@@ -201,6 +201,9 @@ def test_callbacks_end_the_training(whole, tmp_path):
     assert result.stopped_early and not result.stopped and len(result.epochs) < 50
     losses = [one.validation["loss"] for one in result.epochs]
     assert min(losses[:-2]) <= min(losses[-2:])
+    for given_patience, more in ((2, {}), (-1, {"validation": data})):
+        with pytest.raises(sardonyx.BadInputError, match=f"patience .*got {given_patience}"):
+            stopped.fit(given, 3, patience=given_patience, **more, **options)
 
 
 @pytest.mark.parametrize("whole", [True, False])
