@@ -98,7 +98,8 @@ void RunCommand::check_output_form(const Session& session) const {
     }
     return;
   }
-  for (const ValueDescription& description : session.outputs()) {
+  const size_t written = std::min(session.outputs().size(), asked_outputs_);
+  for (const ValueDescription& description : std::span(session.outputs()).first(written)) {
     if (description.kind == Value::Kind::tensor) continue;
     fail_at(fmt::format("output '{}'", description.name), ErrorCode::bad_input,
             "is {}, which an .npz file cannot hold; give --output a folder", description.type);

@@ -64,6 +64,22 @@ def test_what_the_run_does_not_make_differs(sardonyx, save, values, tmp_path):
     assert "other: is expected, but there is no such value" in result.stdout
 
 
+def test_what_is_only_compared_does_not_decide_the_form(sardonyx, save, tmp_path):
+    """A sequence between the nodes, which an .npz can't hold, and which is not written."""
+    model = save(f"""{HEAD} g (float[n] x) => (float[n] y) {{
+        a = Neg (x)
+        s = SequenceConstruct (a)
+        i = Constant <value = int64 {{0}}> ()
+        b = SequenceAt (s, i)
+        y = Neg (b) }}""")
+    x = np.array([1, 2, 3], np.float32)
+    np.savez(tmp_path / "e.npz", a=-x, y=x)
+    sardonyx("run", model, "--input", X, "--expect", tmp_path / "e.npz", "--output", tmp_path / "o.npz")
+    with np.load(tmp_path / "o.npz") as written:
+        assert written.files == ["y"]
+    sardonyx.fails(BAD_INPUT, "run", model, "--input", X, "--all-outputs", "--output", tmp_path / "o.npz", mentions=["'s'", "seq"])
+
+
 def test_two_dumps_are_compared(sardonyx, save, values, tmp_path):
     sardonyx("run", save(CHAIN), "--input", X, "--all-outputs", "--output", tmp_path / "ours.npz")
     folder = tmp_path / "theirs"
