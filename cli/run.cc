@@ -153,14 +153,21 @@ void RunCommand::read_expected(const Loaded& loaded) {
             "has no value of a name that the run gives; the model's outputs are: {}",
             fmt::join(names, ", "));
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  const auto file_of = [&](size_t i) {
     for (const char* kind : {"pb", "npy"}) {
-      const std::string path = fmt::format("{}/output_{}.{}", expect, i, kind);
-      if (!os::exists(path)) continue;
-      expected_.emplace_back(outputs[i].name, read_value_file(path, loaded.model, outputs[i]));
-      break;
+      std::string path = fmt::format("{}/output_{}.{}", expect, i, kind);
+      if (os::exists(path)) return path;
     }
+    return std::string();
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string path = file_of(i);
+    if (!path.empty())
+      expected_.emplace_back(outputs[i].name, read_value_file(path, loaded.model, outputs[i]));
   }
+  // More than the run gives: a difference each.
+  for (size_t i = outputs.size(); !file_of(i).empty(); ++i)
+    expected_.emplace_back(file_of(i), Value());
 }
 
 void RunCommand::compare_with_expected(const Loaded& loaded, const std::vector<Value>& outputs) {

@@ -64,6 +64,18 @@ def test_what_the_run_does_not_make_differs(sardonyx, save, values, tmp_path):
     assert "other: is expected, but there is no such value" in result.stdout
 
 
+def test_more_numbered_files_than_outputs_differ(sardonyx, save, values, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    np.save(folder / "output_0.npy", values["y"])
+    run = ["run", save(CHAIN), "--input", X, "--expect", folder]
+    sardonyx(*run)
+    np.save(folder / "output_1.npy", values["y"])
+    assert "output_1.npy: is expected, but there is no such value" in sardonyx(*run, expect=FINDINGS).stdout
+    found = parse_json(sardonyx(*run, "--json", expect=FINDINGS))["comparison"]
+    assert found["compared"] == 2 and found["differing"] == 1 and found["values"][1]["missing"]
+
+
 def test_what_is_only_compared_does_not_decide_the_form(sardonyx, save, tmp_path):
     """A sequence between the nodes, which an .npz can't hold, and which is not written."""
     model = save(f"""{HEAD} g (float[n] x) => (float[n] y) {{
