@@ -126,6 +126,10 @@ int BenchCommand::run_model() {
 
 int BenchCommand::run() {
   if (serve && probe) throw UsageError("--serve and --probe exclude each other");
+  if (serve && !loading.model.empty())
+    throw UsageError("bench: --serve takes no MODEL; its command 'load' names one");
+  if (probe && !loading.model.empty())
+    throw UsageError("bench: --probe measures the machine, and takes no MODEL");
   if (serve) return serve_lines();
   if (probe) return run_probe();
   if (loading.model.empty())

@@ -151,6 +151,7 @@ void add_check(const Options& app, Action& action) {
   check
       .add_option("--trust-folder", command->options.trusted_folder,
                   "A folder that links of external data may lead into")
+      .check(not_empty())
       .type_name("DIR");
   const Option as_json =
       check.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");

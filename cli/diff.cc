@@ -135,6 +135,7 @@ void add_diff(const Options& app, Action& action) {
       .type_name("N");
   diff.add_option("--trust-folder", command->trusted_folder,
                   "A folder that links of external data may lead into")
+      .check(not_empty())
       .type_name("DIR");
   diff.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");
   diff.on_chosen([command, &action] { action = [command] { return command->run(); }; });

@@ -17,6 +17,7 @@ void add_library_option(const Options& command, std::vector<std::string>& librar
       .add_option("--library", libraries,
                   "A library of operators (docs/custom_operators.md), whose code then runs here; "
                   "repeatable")
+      .check(not_empty())
       .one_value_each()
       .type_name("FILE");
 }
@@ -32,6 +33,7 @@ void add_loading_options(const Options& command, LoadingOptions& options) {
   command
       .add_option("--trust-folder", options.trusted_folder,
                   "A folder that links of external data may lead into; links are refused otherwise")
+      .check(not_empty())
       .type_name("DIR");
   add_operator_sets(command, options.operator_sets);
   add_library_option(command, options.libraries);
@@ -51,6 +53,7 @@ void add_loading_options(const Options& command, LoadingOptions& options) {
   command
       .add_option("--packed", options.packed,
                   "Take packed weights from this file, which `sardonyx pack` has made of the model")
+      .check(not_empty())
       .type_name("FILE.sdx");
   command
       .add_option("--cache-folder", options.cache_folder,

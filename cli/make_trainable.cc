@@ -193,6 +193,7 @@ void add_make_trainable(const Options& app, Action& action) {
       .type_name("FILE");
   make.add_option("--external-data", command->external_data,
                   "The file beside it that takes the larger tensors")
+      .check(not_empty())
       .type_name("FILE");
   add_loss_options(make, *command);
   add_optimizer_options(make, *command);

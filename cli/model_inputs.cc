@@ -51,6 +51,7 @@ void ModelInputs::add_options(const Options& command) {
       .add_option(
           "--inputs", from_,
           "All inputs at once: an .npz with arrays of their names, or a folder with input_0.pb, …")
+      .check(not_empty())
       .type_name("NPZ|DIR");
   command.add_flag("--random-inputs", random_inputs_,
                    "Random values for the inputs that are not given");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "arguments.h"
 #include "commands.h"
 #include "sardonyx/passes.h"
 #include "sardonyx/text.h"
@@ -60,8 +61,10 @@ void PassReport::add_options(const Options& command) {
   command
       .add_option("--stop-after", stop_after,
                   "Run no pass after this one, and print the graph that it leaves")
+      .check(not_empty())
       .type_name("PASS");
   command.add_option("--print-after", print_after, "Print each graph as this pass leaves it")
+      .check(not_empty())
       .type_name("PASS");
 }
 

@@ -97,10 +97,12 @@ void add_profile(const Options& app, Action& action) {
       .check(whole_number(1, 1000000))
       .type_name("N");
   profile.add_option("--html", command->html, "Write a page with tables, timeline and roofline")
+      .check(not_empty())
       .type_name("FILE");
   profile
       .add_option("--trace", command->trace,
                   "Write all calls of steps as trace events, for chrome://tracing and Perfetto")
+      .check(not_empty())
       .type_name("FILE");
   profile.add_flag("--json", command->as_json, "One JSON object (docs/profiling.md)");
   profile.on_chosen([command, &action] { action = [command] { return command->run(); }; });

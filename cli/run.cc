@@ -338,11 +338,13 @@ void add_run(const Options& app, Action& action) {
   command->inputs.add_options(run);
   run.add_option("-o,--output", command->output,
                  "Write the outputs: a folder (output_0.npy, …), or FILE.npz")
+      .check(not_empty())
       .type_name("DIR|NPZ");
   run.add_option(
          "--expect", command->expect,
          "Compare with output_0.pb or .npy, … of a folder, or with the values of an .npz or "
          "a folder by their names; exit 1 where they differ")
+      .check(not_empty())
       .type_name("DIR|NPZ");
   run.add_option("--rtol", command->tolerance.relative,
                  "Of --expect: allowed share of the expected value (1e-3; more for coarse types)")
@@ -357,6 +359,7 @@ void add_run(const Options& app, Action& action) {
       .type_name("N");
   run.add_option("--labels", command->labels_file,
                  "Names of classes, one a line: print the best answers")
+      .check(not_empty())
       .type_name("FILE");
   run.add_option("--top", command->top, "How many answers (5)")
       .check(whole_number(1, 1000000))

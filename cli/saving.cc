@@ -44,6 +44,7 @@ void add_saving_options(const Options& command, SavingOptions& options) {
   command
       .add_option("--trust-folder", save.trusted_folder,
                   "A folder that links of external data may lead into; links are refused otherwise")
+      .check(not_empty())
       .type_name("DIR");
 }
 

@@ -234,8 +234,10 @@ void add_data_options(const Options& train, TrainCommand& command) {
       .add_option("--data", command.data,
                   "An .npz file with an array for each input of a step, or a folder of NAME.npy")
       .required()
+      .check(not_empty())
       .type_name("FILE|FOLDER");
   train.add_option("--validation", command.validation, "The same, to measure after each epoch")
+      .check(not_empty())
       .type_name("FILE|FOLDER");
   train.add_option("--epochs", o.epochs, "How often to go through the data")
       .check(whole_number(0))
@@ -245,6 +247,7 @@ void add_data_options(const Options& train, TrainCommand& command) {
   train
       .add_option("--augment", command.augment,
                   "Images in another form in each epoch: flip, crop:PIXELS, or flip,crop:PIXELS")
+      .check(not_empty())
       .type_name("WHAT");
   train.add_flag("--drop-last", o.drop_last, "Leave out a last batch that is smaller");
   command.seeded = train.add_option("--seed", command.seed, "Of the order and of all that is drawn")
@@ -264,8 +267,9 @@ void add_course_options(const Options& train, TrainCommand& command) {
                                      "Run the initialization, although the model was trained");
   train.add_flag("--no-initialize", command.as_it_is, "Begin with the weights that the model has")
       .excludes(anew);
-  const auto folder =
-      train.add_option("--checkpoint", o.checkpoints, "A folder for checkpoints").type_name("DIR");
+  const auto folder = train.add_option("--checkpoint", o.checkpoints, "A folder for checkpoints")
+                          .check(not_empty())
+                          .type_name("DIR");
   train
       .add_option("--every", o.every, "Steps between checkpoints; without it, one after each epoch")
       .check(whole_number(1))
@@ -306,6 +310,7 @@ void add_train(const Options& app, Action& action) {
   train
       .add_option("--external-data", command->external_data,
                   "The file beside it that takes the larger tensors")
+      .check(not_empty())
       .type_name("FILE");
   add_data_options(train, *command);
   add_course_options(train, *command);
@@ -317,6 +322,7 @@ void add_train(const Options& app, Action& action) {
   train
       .add_option("--plot", command->plot,
                   "Draw the loss over the steps; a page has the epochs' numbers, too")
+      .check(not_empty())
       .type_name("FILE.svg|FILE.html");
   train.add_flag("--json", command->as_json, "A line of JSON for each epoch, and at the end");
   train.add_option("--log-every", command->log_every, "With --json: one for every N-th step, too")

@@ -251,7 +251,7 @@ def test_sizes_that_a_session_is_planned_for(sardonyx, tmp_path, mode):
     assert done["outputs"][0]["shape"] == [3, 4]
     given = arrays(tmp_path, x=np.ones((2, 4), np.float32))
     assert "dimension 0 must be 3, and is 2" in sardonyx.fails(BAD_INPUT, "run", path, *given, *fixed, *mode)
-    assert "no open size of this name" in sardonyx.fails(BAD_INPUT, "explain", path, "--fix-dim", "m=3", *mode)
+    assert "no open size of this name" in sardonyx.fails(BAD_INPUT, "bench", path, "--fix-dim", "m=3", *mode)
     assert "is not a size" in sardonyx.fails(USAGE, "bench", path, "--fix-dim", "n=x", *mode)
 
 

@@ -148,8 +148,19 @@ def test_names_that_files_can_have(sardonyx, name, tmp_path):
     (["opset", "o.onnx", "--export", "ai.onnx", "--version", "0"], ["--version", "from 1 on"]),
     (["run", MODEL, "--threads", "5000"], ["--threads", "from 0 to 4096"]),
     (["merge", MODEL, MODEL, "o.onnx", "--map", "=x"], ["--map", "OUT=IN"]),
+    *((["run", MODEL, "--random-inputs", option, ""], [option, "empty"])
+      for option in ("--expect", "--output", "--labels", "--inputs", "--packed", "--trust-folder", "--library")),
+    (["profile", MODEL, "--runs", "1", "--html", ""], ["--html", "empty"]),
+    (["profile", MODEL, "--runs", "1", "--trace", ""], ["--trace", "empty"]),
+    (["explain", MODEL, "--passes", "--stop-after", ""], ["--stop-after", "empty"]),
+    *((["train", MODEL, "--data", "d.npz", "-o", "o.onnx", option, ""], [option, "empty"])
+      for option in ("--validation", "--plot", "--checkpoint", "--external-data")),
+    (["bench", "--serve", MODEL], ["takes no MODEL"]),
+    (["bench", "--probe", MODEL], ["takes no MODEL"]),
+    (["explain", MODEL, "--reference"], ["--reference", "no steps"]),
+    (["explain", MODEL, "--passes", "--dim", "N=2"], ["--passes", "--dim"]),
 ])
-def test_numbers_and_pairs_that_are_none(sardonyx, arguments, words, tmp_path):
+def test_arguments_that_make_no_sense(sardonyx, arguments, words, tmp_path):
     sardonyx.fails(USAGE, *arguments, mentions=words, cwd=tmp_path)
     assert not list(tmp_path.iterdir())
 
