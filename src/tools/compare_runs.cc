@@ -121,6 +121,10 @@ const ComparedValue* RunComparison::first_difference() const {
 RunComparison compare_runs(const std::vector<NamedValue>& actual,
                            const std::vector<NamedValue>& expected,
                            const CompareRunsOptions& options) {
+  for (const auto& tolerance : {options.tolerance.relative, options.tolerance.absolute}) {
+    if (tolerance && !(*tolerance >= 0))
+      fail(ErrorCode::bad_input, "tolerances must not be negative; got {}", *tolerance);
+  }
   std::unordered_map<std::string_view, const Value*> wanted;
   for (const auto& [name, value] : expected) {
     if (!wanted.try_emplace(name, &value).second)
