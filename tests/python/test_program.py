@@ -248,6 +248,7 @@ def test_server(server, affine, tmp_path):
     np.savez(tmp_path / "x.npz", x=X)
     assert server.ask(f"inputs {tmp_path}/x.npz") == {}
     assert len(server.ask("run 3")["ms"]) == 3
+    assert server.ask("run 0") == {"ms": []}
     assert server.ask(f"outputs {tmp_path}/y.npz") == {}
     with np.load(tmp_path / "y.npz") as arrays:
         np.testing.assert_array_equal(arrays["twice"], 2 * X)
