@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "loading.h"
 #include "model_inputs.h"
+#include "os.h"
 #include "profile_report.h"
 #include "sardonyx/outputs.h"
 #include "terminal.h"
@@ -75,11 +76,8 @@ int ProfileCommand::run() {
   report.first_ms = first_ms;
   if (!html.empty()) write_text(html, report_html(report));
   if (!trace.empty()) write_text(trace, report_trace(report));
-  if (as_json) {
-    emit_json(report_json(report));
-  } else {
-    emit(report_text(report));
-  }
+  tell_written(descriptor_named(html) == os::standard_output ? html : trace,
+               as_json ? text_of(report_json(report)) : report_text(report));
   return ok;
 }
 
@@ -97,12 +95,12 @@ void add_profile(const Options& app, Action& action) {
       .check(whole_number(1, 1000000))
       .type_name("N");
   profile.add_option("--html", command->html, "Write a page with tables, timeline and roofline")
-      .check(not_empty())
+      .transform(output_file())
       .type_name("FILE");
   profile
       .add_option("--trace", command->trace,
                   "Write all calls of steps as trace events, for chrome://tracing and Perfetto")
-      .check(not_empty())
+      .transform(output_file())
       .type_name("FILE");
   profile.add_flag("--json", command->as_json, "One JSON object (docs/profiling.md)");
   profile.on_chosen([command, &action] { action = [command] { return command->run(); }; });

@@ -90,6 +90,8 @@ std::vector<std::string> RunCommand::read_labels() const {
 
 // What --output can't hold is said before the run.
 void RunCommand::check_output_form(const Session& session) const {
+  if (output == "-")
+    throw UsageError("--output -: outputs go to FILE.npz or a folder, not to standard output");
   if (!output.ends_with(".npz")) {
     for (const char* ending : {".npy", ".pb", ".json", ".txt", ".csv", ".png"}) {
       if (!output.ends_with(ending)) continue;

@@ -304,6 +304,16 @@ def test_text_lists_operators_and_steps(sardonyx):
     assert "GFLOP/s" in text and "outside the steps" in text
 
 
+def test_a_page_and_a_trace_go_to_standard_output(sardonyx, tmp_path):
+    start = ["profile", DIGITS / "digits.onnx", "--runs", "2", "--json"]
+    page = sardonyx(*start, "--html", "-", cwd=tmp_path)
+    assert page.stdout.startswith("<!doctype html>") and page.stdout.endswith("</html>\n") and json.loads(page.stderr)["runs"] == 2
+    trace = sardonyx(*start, "--trace", "-", cwd=tmp_path)
+    assert json.loads(trace.stdout)["traceEvents"] and json.loads(trace.stderr)["runs"] == 2
+    sardonyx.fails(USAGE, "run", DIGITS / "digits.onnx", "--random-inputs", "-o", "-", mentions=["folder"], cwd=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_makes_no_sense(sardonyx, tmp_path):
     model = DIGITS / "digits.onnx"
     sardonyx.fails(USAGE, "profile", model, "--reference", mentions=["--reference"])
