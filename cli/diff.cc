@@ -77,6 +77,8 @@ int DiffCommand::compare_values() {
 }
 
 int DiffCommand::run() {
+  if (runs && (no_weights || no_annotations || !trusted_folder.empty()))
+    throw UsageError("--no-weights, --no-annotations and --trust-folder are for models, not --run");
   if (runs) return compare_values();
   if (comparing.common_only) throw UsageError("--common is for --run");
   options.weights = !no_weights;

@@ -107,6 +107,8 @@ def test_two_dumps_are_compared(sardonyx, save, values, tmp_path):
     assert found["first_difference"] == "b" and found["differing"] == 1
     sardonyx("diff", "--run", "--common", tmp_path / "ours.npz", folder, "--atol", "1")
     sardonyx.fails(USAGE, "diff", "--common", tmp_path / "ours.npz", folder)
+    for option in (["--no-weights"], ["--no-annotations"], ["--trust-folder", tmp_path]):
+        sardonyx.fails(USAGE, "diff", "--run", tmp_path / "ours.npz", folder, *option, mentions=[option[0], "--run"])
     for option, number in (("--rtol", "-1"), ("--atol", "nan")):
         sardonyx.fails(BAD_INPUT, "diff", "--run", tmp_path / "ours.npz", folder, option, number, mentions=["negative", number])
 
