@@ -23,18 +23,10 @@ std::string resolve(std::string& path, const char* stream) {
   return {};
 }
 
-// Models are mapped, some more than once: what comes through a pipe is gathered in memory, as a
-// file that takes the place of the pipe.
-std::string gather(const std::string& path) {
-  const std::optional<int> descriptor = descriptor_named(path);
-  if (!descriptor || !os::is_pipe(*descriptor) || os::gather(*descriptor)) return {};
-  return fmt::format("cannot read {}: {}", path, std::strerror(errno));
-}
-
 Check model_file() {
   const auto check = [](std::string& given) {
     std::string problem = resolve(given, "/dev/stdin");
-    return problem.empty() ? gather(given) : problem;
+    return problem.empty() ? gather_pipe(given) : problem;
   };
   return check;
 }
@@ -48,6 +40,12 @@ std::string range_text(int64_t least, int64_t most) {
 }
 
 }  // namespace
+
+std::string gather_pipe(const std::string& path) {
+  const std::optional<int> descriptor = descriptor_named(path);
+  if (!descriptor || !os::is_pipe(*descriptor) || os::gather(*descriptor)) return {};
+  return fmt::format("cannot read {}: {}", path, std::strerror(errno));
+}
 
 void add_model_argument(const Options& command, const char* name, std::string& path,
                         const char* what) {

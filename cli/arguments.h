@@ -18,6 +18,10 @@ void add_model_argument(const Options& command, const char* name, std::string& p
 // The same for one or more of them.
 void add_model_arguments(const Options& command, const char* name, std::vector<std::string>& paths,
                          const char* what);
+// Models are mapped, some more than once: what comes through the pipe that the path names, if it
+// names one, is gathered in memory, as a file that takes the pipe's place. Returns what failed;
+// "" where nothing did.
+std::string gather_pipe(const std::string& path);
 // Takes the name of a file to write; "-" is standard output.
 Check output_file();
 

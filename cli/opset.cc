@@ -6,6 +6,7 @@
 
 #include "arguments.h"
 #include "commands.h"
+#include "fail.h"
 #include "loading.h"
 #include "sardonyx/operator_set.h"
 #include "sardonyx/text.h"
@@ -25,6 +26,8 @@ struct OpsetCommand {
 
   int run() const {
     if (exports) return write_own();
+    const std::string problem = gather_pipe(document == "-" ? "/dev/stdin" : document);
+    if (!problem.empty()) fail_at(document, ErrorCode::unreadable, "{}", problem);
     name_mapped_file(document);
     const OperatorSet set(document);
     if (!converted.empty()) {

@@ -47,6 +47,8 @@ def test_operator_sets_go_to_standard_output(sardonyx):
     written = program(sardonyx, "opset", "-", "--export", "ai.onnx.ml")
     assert written.returncode == OK and written.stdout.startswith(b"\n\x09ONNXOPSET")
     assert b"wrote" in written.stderr
+    shown = program(sardonyx, "opset", "-", input=written.stdout)  # through a pipe
+    assert shown.returncode == OK and shown.stdout.startswith(b"ai.onnx.ml version"), shown.stderr
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdin", "/dev/fd/0"])
