@@ -167,12 +167,17 @@ void add_cost_options(const Options& make, MakeTrainableCommand& command) {
 
 void add_weight_options(const Options& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
-  make.add_option("--train", o.train, "Only initializers of such names learn; * and ? as in shells")
+  make.add_option("--train", o.train,
+                  "Only initializers of such names learn; * and ? as in shells; repeatable")
+      .one_value_each()
       .type_name("PATTERN");
-  make.add_option("--freeze", o.freeze, "Initializers of such names do not learn")
+  make.add_option("--freeze", o.freeze, "Initializers of such names do not learn; repeatable")
+      .one_value_each()
       .type_name("PATTERN");
   make.add_option("--lora", command.lora,
-                  "Low-rank products of this rank beside those with such weights learn instead")
+                  "Low-rank products of this rank beside those with such weights learn instead; "
+                  "repeatable")
+      .one_value_each()
       .type_name("RANK:PATTERN");
   make.add_flag("--random-weights", command.random_weights,
                 "Initialization draws the weights anew");

@@ -559,6 +559,12 @@ def test_a_page_has_the_curve_and_the_numbers_of_each_epoch(sardonyx, tmp_path):
                    mentions=[".svg", "curve.png"])
 
 
+@pytest.mark.parametrize("option", [["--train", "W*"], ["--freeze", "b*"], ["--lora", "2:W*"]])
+def test_a_pattern_before_the_model(sardonyx, tmp_path, option):
+    onnx.save(mlp()[0], tmp_path / "model.onnx")
+    sardonyx("make-trainable", *option, tmp_path / "model.onnx", "-o", tmp_path / "t.onnx")
+
+
 def test_what_cannot_be_written_is_said_before_the_training(sardonyx, tmp_path):
     x, target = examples()
     trainable = make(sardonyx, tmp_path, mlp()[0])
