@@ -10,6 +10,7 @@
 #include "formats/json_tensor.h"
 #include "formats/npy.h"
 #include "ir/tensor.h"
+#include "kernels/convert/cast.h"
 #include "session/model.h"
 #include "tools/image_input.h"
 #include "tools/numbers.h"
@@ -134,9 +135,33 @@ Tensor filled(const ValueDescription& wanted, const Shape& shape, Next next) {
       text = fmt::format("{:g}", next());
     return tensor;
   }
+  if (wanted.element_type == ElementType::complex64 ||
+      wanted.element_type == ElementType::complex128) {
+    fail_at(fmt::format("input '{}'", wanted.name), ErrorCode::bad_input,
+            "is {}; complex numbers can't be made up: give a file", wanted.type);
+  }
   Tensor doubles(ElementType::float64, shape);
   for (double& element : doubles.mutable_elements<double>()) element = next();
   return converted(doubles, wanted.element_type);
+}
+
+// A range whose ends the type can't hold would come out as other numbers.
+void require_fitting(const ValueDescription& wanted, const RandomRange& range) {
+  const ElementType type = wanted.element_type;
+  if (!kernels::supports_cast(ElementType::float64, type) || type == ElementType::string) return;
+  const bool whole = !is_floating(type);
+  const double low = whole ? std::floor(range.low) : range.low,
+               high = whole ? std::max(low, std::ceil(range.high) - 1) : range.high;
+  const Tensor ends = Tensor::of<double>({low, high}, {2});
+  const Tensor held = converted(converted(ends, type), ElementType::float64);
+  for (size_t i = 0; i < 2; ++i) {
+    const double end = ends.elements<double>()[i], kept = held.elements<double>()[i];
+    // What rounding leaves of a number in the coarsest of types is more than half of it.
+    if (whole ? kept != end : !(std::abs(kept - end) <= std::abs(end) / 2 + 1))
+      fail_at(fmt::format("input '{}'", wanted.name), ErrorCode::bad_input,
+              "is {}, which can't hold random numbers from {} to {}", wanted.type, range.low,
+              range.high);
+  }
 }
 
 }  // namespace
@@ -231,6 +256,7 @@ Value random_value(const ValueDescription& wanted, const Shape& shape, uint64_t 
   if (!(used.low <= used.high) || !std::isfinite(used.high - used.low))
     fail(ErrorCode::bad_input, "random numbers lie between two finite ones; got {} to {}", used.low,
          used.high);
+  if (range) require_fitting(wanted, *range);
   return filled(wanted, shape, [&] {
     const double number = used.low + generator.unit() * (used.high - used.low);
     return whole ? std::floor(number) : number;

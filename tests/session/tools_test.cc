@@ -206,6 +206,33 @@ TEST(Input, RandomValuesDependOnSeedAndName) {
   }
 }
 
+TEST(Input, RandomNumbersFitTheirType) {
+  const auto fits = [](ElementType type, double low, double high) {
+    auto wanted = float_input("x", {});
+    wanted.element_type = type;
+    try {
+      const Tensor made = random_value(wanted, {200}, 0, RandomRange{low, high}).tensor();
+      double values[200];
+      read_numbers(made, 0, values);
+      for (const double value : values) EXPECT_TRUE(low <= value && value <= high) << value;
+      return true;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::bad_input);
+      return false;
+    }
+  };
+  EXPECT_TRUE(fits(ElementType::uint8, 0, 256));
+  EXPECT_FALSE(fits(ElementType::uint8, 0, 257));
+  EXPECT_FALSE(fits(ElementType::uint8, -1, 5));
+  EXPECT_TRUE(fits(ElementType::int4, -8, 8));
+  EXPECT_FALSE(fits(ElementType::int4, -8, 9));
+  EXPECT_FALSE(fits(ElementType::boolean, 0, 3));
+  EXPECT_FALSE(fits(ElementType::int64, 0, 1e300));
+  EXPECT_TRUE(fits(ElementType::float16, -65000, 65000));
+  EXPECT_FALSE(fits(ElementType::float16, 0, 1e300));
+  EXPECT_FALSE(fits(ElementType::float8e4m3fn, 0, 1000));
+}
+
 TEST(Input, OnesOfEveryNumberType) {
   for (int32_t number = 1; number < element_type_count; ++number) {
     auto wanted = float_input("x", {});
