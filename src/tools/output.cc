@@ -4,8 +4,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
-#include <utility>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "base/os.h"
@@ -91,8 +91,9 @@ void write_output_npz(const std::string& path, std::span<const ValueDescription>
   if (descriptions.size() != outputs.size())
     fail_at(path, ErrorCode::bad_input, "{} outputs are described, and {} are given",
             descriptions.size(), outputs.size());
-  std::set<std::string> names;
+  std::unordered_set<std::string> names;
   for (const ValueDescription& description : descriptions) names.insert(description.name);
+  std::unordered_set<std::string_view> written;
   std::vector<formats::NamedTensor> tensors;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = descriptions[i].name;
@@ -102,9 +103,10 @@ void write_output_npz(const std::string& path, std::span<const ValueDescription>
               "is a {}, which an .npz file cannot hold; name a folder instead",
               name_of(outputs[i].kind()));
     }
-    std::string used = is_harmless(name) ? name : fmt::format("output_{}", i);
-    while (used != name && !names.insert(used).second) used += '_';
-    tensors.push_back({std::move(used), outputs[i].tensor()});
+    if (!written.insert(name).second) continue;  // the same value
+    std::string kept = is_harmless(name) ? name : fmt::format("output_{}", i);
+    while (kept != name && !names.insert(kept).second) kept += '_';
+    tensors.push_back({std::move(kept), outputs[i].tensor()});
   }
   formats::write_npz(tensors, path);
 }

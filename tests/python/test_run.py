@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 
 import numpy as np
 import onnx
@@ -95,6 +96,25 @@ def test_npz_holds_every_output_in_graph_order(sardonyx, affine, tmp_path):
     y, twice = sardonyx.outputs(affine, {"x": X}, tmp_path)
     np.testing.assert_array_equal(y, Y)
     np.testing.assert_array_equal(twice, 2 * X)
+
+
+def test_names_of_an_npz_are_there_once(sardonyx, save, tmp_path):
+    """An output that is listed twice, and one whose name would lead out of a folder."""
+    np.save(tmp_path / "x.npy", np.arange(3, dtype=np.float32))
+    twice = save("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n] x) => (float[n] y, float[n] y, float[n] output_1) { y = Neg (x)  output_1 = Abs (x) }""")
+    for place in ("o.npz", "folder"):
+        for option in ("--output", "--expect"):
+            sardonyx("run", twice, "--input", f"x={tmp_path / 'x.npy'}", option, tmp_path / place)
+    assert zipfile.ZipFile(tmp_path / "o.npz").namelist() == ["y.npy", "output_1.npy"]
+    model = onnx.load(twice)
+    del model.graph.output[0]
+    model.graph.output[0].name = model.graph.node[0].output[0] = "../y"
+    model.graph.output.insert(0, model.graph.output.pop(1))
+    model.graph.output[0].name = model.graph.node[1].output[0] = "output_1"
+    onnx.save(model, tmp_path / "odd.onnx")
+    sardonyx("run", tmp_path / "odd.onnx", "--input", f"x={tmp_path / 'x.npy'}", "--output", tmp_path / "odd.npz")
+    assert zipfile.ZipFile(tmp_path / "odd.npz").namelist() == ["output_1.npy", "output_1_.npy"]
 
 
 def test_sequences_are_written_as_protobuf(sardonyx, save, tmp_path):
