@@ -144,6 +144,8 @@ int InferCommand::run() const {
   options.libraries = libraries;
   options.operator_sets = operator_sets;
   if (!output.empty()) require_known_ending(output, model);
+  if (in_place && descriptor_named(model))
+    throw UsageError("--in-place needs the name of a file to append to; --output writes another");
   Inference inference;
   {
     const Progress progress("inferring " + model);

@@ -70,6 +70,8 @@ def test_a_pipeline_of_tools(sardonyx, tmp_path):
     assert model.graph.input[0].name == "x" and model.graph.name == "renamed"
     assert program(sardonyx, "diff", MODEL, "-", input=MODEL.read_bytes()).returncode == OK
     assert program(sardonyx, "diff", MODEL, "-", input=two).returncode == FINDINGS
+    in_place = program(sardonyx, "infer", "-", "--in-place", input=one)  # which would be lost
+    assert in_place.returncode == USAGE and b"--output" in in_place.stderr
     empty = program(sardonyx, "check", "-", input=b"")
     assert empty.returncode == INVALID_MODEL and b"empty" in empty.stderr
 
