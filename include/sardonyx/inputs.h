@@ -23,7 +23,8 @@ using DimSizes = std::map<std::string, int64_t, std::less<>>;
 // have been meant.
 void refuse_unknown_sizes(const DimSizes& sizes, std::span<const std::string> names);
 
-// How pixels become numbers: (pixel * scale - mean) / deviation, for each channel.
+// How pixels become numbers: (pixel * scale - mean) / deviation, for each channel; those of a uint8
+// input stay as they are. All are finite, and no deviation is 0.
 struct ImageOptions {
   float scale = 1.0f / 255;
   std::vector<float> mean = {};       // one number, or one for each channel; empty: 0

@@ -1,5 +1,8 @@
 #include "tools/image_input.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/fail.h"
 #include "formats/image.h"
 #include "image/decode.h"
@@ -30,6 +33,15 @@ Axes axes_of(const ValueDescription& wanted, const ImageOptions& options) {
   return last ? Axes{first, first + 1, first + 2, batch} : Axes{first + 1, first + 2, first, batch};
 }
 
+void require_sound(const ImageOptions& options) {
+  const auto finite = [](float number) { return std::isfinite(number); };
+  if (!finite(options.scale) || !std::ranges::all_of(options.mean, finite) ||
+      !std::ranges::all_of(options.deviation, finite) ||
+      std::ranges::find(options.deviation, 0.0f) != options.deviation.end())
+    fail(ErrorCode::bad_input,
+         "scale, mean and std of an image are finite numbers, and std, which divides, is not 0");
+}
+
 }  // namespace
 
 bool is_image(const Bytes& bytes) {
@@ -53,6 +65,7 @@ Tensor image_tensor(const Bytes& bytes, const ValueDescription& wanted,
     fail(ErrorCode::bad_input, "an image becomes a tensor of rank 2 to 4; the model takes {}",
          wanted.type);
   }
+  require_sound(options);
   const Axes axes = axes_of(wanted, options);
   const auto size = [&](int axis, int64_t otherwise) {
     return axis < 0 ? otherwise

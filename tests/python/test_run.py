@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import onnx
 import pytest
-from conftest import DIGITS, FINDINGS, parse_json
+from conftest import BAD_INPUT, DIGITS, FINDINGS, parse_json
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
@@ -201,6 +201,12 @@ def test_a_text_that_begins_like_an_image_is_a_text(sardonyx, save, tmp_path):
     (tmp_path / "x.txt").write_text("BM,P5 2 2")
     y = one_output(sardonyx, model, tmp_path, "--input", f"x={tmp_path / 'x.txt'}")
     assert y.tolist() == ["BM", "P5 2 2"]
+
+
+@pytest.mark.parametrize("option", [["--std", "0"], ["--std", "1,0,1"], ["--scale", "nan"], ["--mean", "inf"]])
+def test_numbers_that_make_no_image(sardonyx, option):
+    sardonyx.fails(BAD_INPUT, "run", DIGITS / "digits.onnx", "--input", f"image={DIGITS / 'seven.png'}", *option,
+                   mentions=["seven.png", "std"])
 
 
 def test_image_scale_mean_and_layout(sardonyx, save, tmp_path):
