@@ -353,11 +353,7 @@ class Differ {
       const Difference found =
           compare(Value(ir::to_tensor(a)), Value(ir::to_tensor(b)),
                   {.relative = options_.relative, .absolute = options_.absolute});
-      if (found.agree) return;
-      add(Kind::changed, place, text_of(a),
-          found.largest > 0 ? fmt::format("{} of {} elements differ, by at most {:.3g}",
-                                          found.differing, found.elements, found.largest)
-                            : found.reason);
+      if (!found.agree) add(Kind::changed, place, text_of(a), found.reason);
     } catch (const Error& error) {
       // What is no sound tensor can still be the same message.
       if (wire::print(a) != wire::print(b)) add(Kind::changed, place, "", error.what());

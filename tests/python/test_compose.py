@@ -53,6 +53,13 @@ def test_differences_are_told_with_their_place(sardonyx, save, chain, old, new, 
     assert not report["same"] and any(place in item["place"] for item in report["differences"])
 
 
+def test_a_weight_that_is_no_number_is_named(sardonyx, save):
+    text = """<ir_version: 8, opset_import: ["" : 17]> g () => (float[2] y) { y = Identity (w) }"""
+    one = save(text, "one.onnx", w=np.array([1, 2], np.float32))
+    two = save(text, "two.onnx", w=np.array([1.5, np.nan], np.float32))
+    assert "2 of 2 elements differ; element 1 is 2, expected nan" in sardonyx("diff", one, two, expect=FINDINGS).stdout
+
+
 def test_order_and_storage_make_no_difference(sardonyx, save, chain, tmp_path):
     other = CHAIN.replace("b = {1, 2, 3, 4}, float[4] unused = {0, 0, 0, 0}", "unused = {0, 0, 0, 0}, float[4] b = {1, 2, 3, 4}")
     model = parser.parse_model(other)
