@@ -344,28 +344,32 @@ void add_run(const Options& app, Action& action) {
                  "Write the outputs: a folder (output_0.npy, …), or FILE.npz")
       .check(not_empty())
       .type_name("DIR|NPZ");
-  run.add_option(
-         "--expect", command->expect,
-         "Compare with output_0.pb or .npy, … of a folder, or with the values of an .npz or "
-         "a folder by their names; exit 1 where they differ")
-      .check(not_empty())
-      .type_name("DIR|NPZ");
+  const Option expect =
+      run.add_option(
+             "--expect", command->expect,
+             "Compare with output_0.pb or .npy, … of a folder, or with the values of an .npz or "
+             "a folder by their names; exit 1 where they differ")
+          .check(not_empty())
+          .type_name("DIR|NPZ");
   run.add_option("--rtol", command->tolerance.relative,
                  "Of --expect: allowed share of the expected value (1e-3; more for coarse types)")
+      .needs(expect)
       .type_name("X");
   run.add_option("--atol", command->tolerance.absolute,
                  "Of --expect: allowed beside that (1e-4 of the expected RMS)")
+      .needs(expect)
       .type_name("X");
   run.add_flag("--all-outputs", command->all_outputs,
                "Also return intermediate values, after the model's outputs; nothing is fused");
   run.add_option("-n,--repeat", command->repeat, "Run N times and report the median time (1)")
       .check(whole_number(1, 1000000000))
       .type_name("N");
-  run.add_option("--labels", command->labels_file,
-                 "Names of classes, one a line: print the best answers")
-      .check(not_empty())
-      .type_name("FILE");
+  const Option labels = run.add_option("--labels", command->labels_file,
+                                       "Names of classes, one a line: print the best answers")
+                            .check(not_empty())
+                            .type_name("FILE");
   run.add_option("--top", command->top, "How many answers (5)")
+      .needs(labels)
       .check(whole_number(1, 1000000))
       .type_name("K");
   run.add_flag("--json", command->as_json, "One JSON object (docs/cli.md)");

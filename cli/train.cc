@@ -324,8 +324,10 @@ void add_train(const Options& app, Action& action) {
                   "Draw the loss over the steps; a page has the epochs' numbers, too")
       .check(not_empty())
       .type_name("FILE.svg|FILE.html");
-  train.add_flag("--json", command->as_json, "A line of JSON for each epoch, and at the end");
+  const Option as_json =
+      train.add_flag("--json", command->as_json, "A line of JSON for each epoch, and at the end");
   train.add_option("--log-every", command->log_every, "With --json: one for every N-th step, too")
+      .needs(as_json)
       .check(whole_number(1))
       .type_name("N");
   train.on_chosen([command, &action] { action = [command] { return command->run(); }; });

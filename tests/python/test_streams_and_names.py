@@ -159,6 +159,10 @@ def test_names_that_files_can_have(sardonyx, name, tmp_path):
     (["explain", MODEL, "--passes", "--stop-after", ""], ["--stop-after", "empty"]),
     *((["train", MODEL, "--data", "d.npz", "-o", "o.onnx", option, ""], [option, "empty"])
       for option in ("--validation", "--plot", "--checkpoint", "--external-data")),
+    (["run", MODEL, "--random-inputs", "--rtol", "1"], ["--rtol", "--expect"]),
+    (["run", MODEL, "--random-inputs", "--atol", "1"], ["--atol", "--expect"]),
+    (["run", MODEL, "--random-inputs", "--top", "1"], ["--top", "--labels"]),
+    (["train", MODEL, "--data", "d.npz", "-o", "o.onnx", "--log-every", "1"], ["--log-every", "--json"]),
     (["bench", "--serve", MODEL], ["takes no MODEL"]),
     (["bench", "--probe", MODEL], ["takes no MODEL"]),
     (["explain", MODEL, "--reference"], ["--reference", "no steps"]),
