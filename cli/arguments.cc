@@ -103,7 +103,7 @@ Check one_of(std::vector<std::string> words) {
 
 void tell_written(std::string_view path, std::string_view text) {
   if (descriptor_named(path) == os::standard_output) {
-    fmt::print(stderr, "{}", text);
+    say(text);
   } else {
     emit(text);
   }

@@ -109,7 +109,7 @@ int CheckCommand::run() const {
   int worst = ok;
   for (const CheckedFile& file : files) {
     worst = std::max(worst, exit_code_of(file));
-    if (file.error) fmt::print(stderr, "sardonyx: {}\n", failure_of(*file.error).text());
+    if (file.error) say(fmt::format("sardonyx: {}\n", failure_of(*file.error).text()));
   }
   if (as_sarif) {
     emit_json(sarif_log(files, worst));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 
 #include "arguments.h"
 #include "sardonyx/machine.h"
@@ -112,13 +111,12 @@ constexpr int shown_warnings = 10;
 
 void WarningPrinter::operator()(const Warning& warning) {
   if (count_++ < shown_warnings)
-    fmt::print(stderr, "sardonyx: warning: {}: {}\n", printable(model_),
-               printable_message(warning.to_string()));
+    warn(fmt::format("{}: {}", printable(model_), printable_message(warning.to_string())));
 }
 
 WarningPrinter::~WarningPrinter() {
   if (count_ > shown_warnings)
-    fmt::print(stderr, "sardonyx: {} more warnings of the model\n", count_ - shown_warnings);
+    say(fmt::format("sardonyx: {} more warnings of the model\n", count_ - shown_warnings));
 }
 
 double now_ms() {

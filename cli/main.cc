@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -30,7 +29,7 @@ ReportForm lost_form = ReportForm::text;
 
 // What programs read goes to standard output, what people read to standard error.
 int fail_with(const Failure& failure, ReportForm form) {
-  fmt::print(stderr, "sardonyx: {}\n", failure.text());
+  say(fmt::format("sardonyx: {}\n", failure.text()));
   try {
     if (form != ReportForm::text) emit(failure_report(failure, form));
   } catch (const Error&) {  // standard output can't be written to: that may be the failure itself

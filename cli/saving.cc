@@ -80,7 +80,7 @@ void report_saved(const SavingOptions& options, const Saved& saved) {
     text += fmt::format(", and {}, {}", printable(options.save.external_data),
                         bytes_text(static_cast<double>(saved.data_bytes)));
   tell_written(options.output, text + "\n");
-  for (const std::string& note : saved.notes) fmt::print(stderr, "sardonyx: note: {}\n", note);
+  for (const std::string& note : saved.notes) say(fmt::format("sardonyx: note: {}\n", note));
 }
 
 std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option,

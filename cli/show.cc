@@ -87,11 +87,10 @@ struct ShowCommand {
           "these are {} of text for a terminal; --max-elements N cuts weights, --output FILE "
           "writes a file, --yes prints all",
           size));
-    fmt::print(stderr,
-               "These are {} of text (--max-elements N cuts weights, --output FILE writes a file). "
-               "Print all? [y/N] ",
-               size);
-    std::fflush(stderr);
+    say(fmt::format(
+        "These are {} of text (--max-elements N cuts weights, --output FILE writes a file). "
+        "Print all? [y/N] ",
+        size));
     std::string answer;
     std::getline(std::cin, answer);
     return answer == "y" || answer == "Y" || answer == "yes";

@@ -42,7 +42,12 @@ void emit(std::string_view text) {
   fail_at("standard output", ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
 }
 
-void warn(std::string_view text) { fmt::print(stderr, "sardonyx: warning: {}\n", text); }
+void say(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void warn(std::string_view text) { say(fmt::format("sardonyx: warning: {}\n", text)); }
 
 void emit_json(const nlohmann::ordered_json& json) { emit(text_of(json)); }
 
@@ -119,12 +124,10 @@ void Progress::watch() {
   if (changed_.wait_for(lock, patience, [&] { return done_; })) return;
   while (!done_) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    fmt::print(stderr, "\r\033[K{} … {:.0f} s", printable(what_), passed.count());
-    std::fflush(stderr);
+    say(fmt::format("\r\033[K{} … {:.0f} s", printable(what_), passed.count()));
     changed_.wait_for(lock, refresh, [&] { return done_; });
   }
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  say("\r\033[K");
 }
 
 }  // namespace sardonyx::cli

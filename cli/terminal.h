@@ -24,6 +24,8 @@ void emit_json(const nlohmann::ordered_json& json);
 // As emit_json writes it.
 std::string text_of(const nlohmann::ordered_json& json);
 
+// Writes to standard error; what can't be written there is lost, and nothing else is.
+void say(std::string_view text);
 // "sardonyx: warning: …" on standard error.
 void warn(std::string_view text);
 

@@ -173,6 +173,20 @@ def test_arguments_that_make_no_sense(sardonyx, arguments, words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_standard_error_that_is_full_or_closed(sardonyx, save, tmp_path):
+    """Messages are lost, and nothing else is: no answer, no exit code."""
+    disordered = save("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x) => (float[2] y) { y = Neg (m)  m = Relu (x) }""")
+    with open("/dev/full", "wb") as full:
+        for code, arguments in ((OK, ["run", disordered, "--random-inputs"]), (OK, ["convert", MODEL, "-"]),
+                                (UNREADABLE, ["run", "absent.onnx"]), (UNREADABLE, ["check", "absent.onnx", MODEL])):
+            result = subprocess.run([sardonyx.path, *map(str, arguments)], stdout=subprocess.PIPE, stderr=full, cwd=tmp_path, timeout=120)
+            assert result.returncode == code and bool(result.stdout) == (arguments[1] != "absent.onnx" or arguments[0] == "check")
+    closed = subprocess.run(["sh", "-c", '"$0" run absent.onnx 2>&-', sardonyx.path], timeout=120)
+    assert closed.returncode == UNREADABLE
+
+
 def test_the_standards_own_sets_change_nothing(sardonyx, tmp_path):
     """They define what is known: a model says the same with the document as without it."""
     for version in ("17", "28"):
