@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -65,7 +66,8 @@ struct TrainCommand {
 
   Curve losses{"loss", {}}, validated{"validation", {}};
   CurveTable epochs;
-  double rate = 0;  // examples a second
+  double rate = 0;            // examples a second
+  std::exception_ptr untold;  // why standard output could not be written to
 
   int run() {
     options.bad_loss = bad_loss == "skip" ? BadLoss::skip : BadLoss::stop;
@@ -133,6 +135,7 @@ struct TrainCommand {
     }
     if (!plot.empty()) draw();
     tell_end(result, is_kept);
+    if (untold) std::rethrow_exception(untold);
     return result.stopped ? interrupted : ok;
   }
 
@@ -193,13 +196,13 @@ struct TrainCommand {
       tell(line);
       return;
     }
-    tell_written(output, fmt::format("epoch {}/{}: {}{}{}, {:.0f} examples a second\n",
-                                     epoch.epoch + 1, options.epochs, text_of(epoch.training),
-                                     epoch.validation.empty() ? "" : "; validation: ",
-                                     text_of(epoch.validation), speed));
+    tell(fmt::format("epoch {}/{}: {}{}{}, {:.0f} examples a second\n", epoch.epoch + 1,
+                     options.epochs, text_of(epoch.training),
+                     epoch.validation.empty() ? "" : "; validation: ", text_of(epoch.validation),
+                     speed));
   }
 
-  void tell_end(const FitResult& result, bool is_kept) const {
+  void tell_end(const FitResult& result, bool is_kept) {
     if (as_json) {
       json line = {{"event", "end"},
                    {"steps", result.step},
@@ -220,11 +223,20 @@ struct TrainCommand {
     } else {
       text += fmt::format("{}; wrote {}", result.stopped ? ", stopped" : "", shown(output));
     }
-    tell_written(output, text + "\n");
+    tell(text + "\n");
   }
 
-  void tell(const json& line) const {
-    tell_written(output, line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  // A log that is full costs no training: that is said at the end.
+  void tell(const std::string& text) {
+    try {
+      if (!untold) tell_written(output, text);
+    } catch (const Error&) {
+      untold = std::current_exception();
+    }
+  }
+
+  void tell(const json& line) {
+    tell(line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   }
 };
 

@@ -585,6 +585,16 @@ def test_what_cannot_be_written_is_said_before_the_training(sardonyx, tmp_path):
     onnx.load(tmp_path / "o.onnx")
 
 
+def test_a_log_that_is_full_costs_no_training(sardonyx, tmp_path):
+    x, target = examples()
+    trainable = make(sardonyx, tmp_path, mlp()[0])
+    command = ["train", trainable, "--data", save_data(tmp_path, x=x, target=target), "-o", tmp_path / "o.onnx", "--epochs", 3]
+    with open("/dev/full", "wb") as full:
+        run = subprocess.run([sardonyx.path, *map(str, command)], stdout=full, stderr=subprocess.PIPE, timeout=120)
+    assert run.returncode == UNREADABLE and b"standard output: cannot write" in run.stderr
+    onnx.load(tmp_path / "o.onnx")
+
+
 def test_a_trained_model_goes_to_standard_output(sardonyx, tmp_path):
     x, target = examples()
     onnx.save(mlp()[0], tmp_path / "model.onnx")
