@@ -134,8 +134,12 @@ void add_operator_sets(const Options& command, std::vector<std::string>& files) 
     files.insert(files.end(), given.begin(), given.end());
     warn_of_old_name("--operator-set", "--opset");
   };
+  const auto check_old = [check = operator_set_file()](std::string& given) {
+    const std::string problem = check(given);
+    return problem.empty() ? problem : "--opset " + problem;
+  };
   command.add_list("--opset", use_old, "The old name of --operator-set")
-      .check(operator_set_file())
+      .check(check_old)
       .one_value_each()
       .type_name("FILE")
       .group("");

@@ -82,7 +82,9 @@ std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseE
                                     : "");
   }
   if (&app == &shown) return "a command is needed, as in 'sardonyx run MODEL'";
-  return printable(error.what());
+  // CLI11 has no name for an option that is not listed.
+  const std::string_view said = error.what();
+  return printable(said.starts_with(": ") ? said.substr(2) : said);
 }
 
 int parse_failed(CLI::App& app, const CLI::ParseError& error, ReportForm form) {

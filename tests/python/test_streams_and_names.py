@@ -163,6 +163,7 @@ def test_names_that_files_can_have(sardonyx, name, tmp_path):
     (["run", MODEL, "--random-inputs", "--atol", "1"], ["--atol", "--expect"]),
     (["run", MODEL, "--random-inputs", "--top", "1"], ["--top", "--labels"]),
     (["train", MODEL, "--data", "d.npz", "-o", "o.onnx", "--log-every", "1"], ["--log-every", "--json"]),
+    (["check", MODEL, "--opset", "17"], ["sardonyx: --opset names a document", "--opset 17"]),
     (["bench", "--serve", MODEL], ["takes no MODEL"]),
     (["bench", "--probe", MODEL], ["takes no MODEL"]),
     (["explain", MODEL, "--reference"], ["--reference", "no steps"]),
