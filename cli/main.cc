@@ -57,13 +57,19 @@ std::string others_with(const std::string& option) {
 }
 
 // What was typed that means nothing, and what may have been meant; CLI11 says it of the rest.
-std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseError& error) {
+std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseError& error,
+                   const std::vector<std::string>& arguments) {
   std::vector<std::string> extra = app.remaining(true);
   std::stable_partition(extra.begin(), extra.end(),
                         [](const std::string& word) { return word.starts_with('-'); });
   std::vector<std::string_view> names;
   if (!extra.empty() && extra[0].starts_with('-')) {
     const std::string option = extra[0].substr(0, extra[0].find('='));
+    const bool is_before =
+        std::ranges::find(arguments, extra[0]) < std::ranges::find(arguments, shown.get_name());
+    if (is_before && &app != &shown && shown.get_option_no_throw(option) != nullptr)
+      return fmt::format("options stand behind the command, as in 'sardonyx {} {}'",
+                         shown.get_name(), printable(option));
     std::vector<std::string> options;
     for (const CLI::Option* known : shown.get_options()) {
       for (const std::string& name : known->get_lnames()) options.push_back("--" + name);
@@ -87,7 +93,8 @@ std::string misuse(const CLI::App& app, const CLI::App& shown, const CLI::ParseE
   return printable(said.starts_with(": ") ? said.substr(2) : said);
 }
 
-int parse_failed(CLI::App& app, const CLI::ParseError& error, ReportForm form) {
+int parse_failed(CLI::App& app, const CLI::ParseError& error,
+                 const std::vector<std::string>& arguments) {
   CLI::App* shown = &app;
   for (CLI::App* command : app.get_subcommands()) shown = command;
   if (error.get_exit_code() == 0) {  // --help, --version
@@ -100,10 +107,10 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error, ReportForm form) {
     emit(text);
     return ok;
   }
-  return fail_with(
-      usage_failure(fmt::format("{}; see 'sardonyx{} --help'", misuse(app, *shown, error),
-                                shown == &app ? "" : " " + shown->get_name())),
-      form);
+  return fail_with(usage_failure(fmt::format("{}; see 'sardonyx{} --help'",
+                                             misuse(app, *shown, error, arguments),
+                                             shown == &app ? "" : " " + shown->get_name())),
+                   report_form(arguments));
 }
 
 int run_program(const std::vector<std::string>& arguments) {
@@ -116,7 +123,7 @@ int run_program(const std::vector<std::string>& arguments) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend() - 1));
   } catch (const CLI::ParseError& error) {
-    return parse_failed(app, error, report_form(arguments));
+    return parse_failed(app, error, arguments);
   }
   // A process that serves others' models does not know their sizes.
   if (!limit.empty() || named != "bench") limit_memory(limit, arguments);

@@ -96,6 +96,12 @@ def test_an_option_of_another_command(sardonyx, command, option, holders):
     assert all(holder in said for holder in holders)
 
 
+@pytest.mark.parametrize("option", [["--memory-limit", "1G"], ["-t", "2"]])
+def test_an_option_before_the_command(sardonyx, option):
+    message = sardonyx.fails(USAGE, *option, "run", DIGITS / "digits.onnx", mentions=[f"'sardonyx run {option[0]}'"])
+    assert "there is no option" not in message
+
+
 def test_an_option_of_no_command(sardonyx):
     assert "option of" not in sardonyx.fails(USAGE, "run", MODEL, "--nonsense", mentions=["there is no option '--nonsense'"])
     sardonyx.fails(USAGE, "run", MODEL, "--inptu", "x=1", mentions=["did you mean '--input'?"])
