@@ -66,8 +66,9 @@ struct TrainCommand {
 
   Curve losses{"loss", {}}, validated{"validation", {}};
   CurveTable epochs;
-  double rate = 0;            // examples a second
-  std::exception_ptr untold;  // why standard output could not be written to
+  double rate = 0;             // examples a second
+  int64_t done = 0, told = 0;  // examples, in all and up to the last epoch
+  std::exception_ptr untold;   // why standard output could not be written to
 
   int run() {
     options.bad_loss = bad_loss == "skip" ? BadLoss::skip : BadLoss::stop;
@@ -122,7 +123,7 @@ struct TrainCommand {
     {
       Progress progress("training");
       options.on_step = [&](const FitProgress& at) { tell_step(at, progress); };
-      options.on_epoch = [&](const EpochResult& epoch) { tell_epoch(epoch, examples.size()); };
+      options.on_epoch = [&](const EpochResult& epoch) { tell_epoch(epoch); };
       result = fit(session, examples, options);
     }
     const bool is_kept = result.stopped && !result.checkpoint.empty();
@@ -163,6 +164,7 @@ struct TrainCommand {
 
   void tell_step(const FitProgress& at, Progress& progress) {
     rate = static_cast<double>(at.examples) / std::max(at.seconds, 1e-9);
+    done = at.examples;
     losses.points.push_back({static_cast<double>(at.step), at.loss});
     const double left = at.seconds / static_cast<double>(at.step - options.first_step) *
                         static_cast<double>(at.steps - at.step);
@@ -182,10 +184,12 @@ struct TrainCommand {
     tell(line);
   }
 
-  void tell_epoch(const EpochResult& epoch, int64_t examples) {
+  void tell_epoch(const EpochResult& epoch) {
     if (!epoch.validation.empty() && !losses.points.empty())
       validated.points.push_back({losses.points.back().x, epoch.validation[0].value});
-    const double speed = static_cast<double>(examples) / std::max(epoch.seconds, 1e-9);
+    // A training that goes on from a checkpoint may do the rest of an epoch alone.
+    const double speed = static_cast<double>(done - told) / std::max(epoch.seconds, 1e-9);
+    told = done;
     if (plot.ends_with(".html")) keep(epoch, speed);
     if (as_json) {
       json line = {{"event", "epoch"},
