@@ -16,6 +16,7 @@
 #include "session/model.h"
 #include "session/reading.h"
 #include "tools/numbers.h"
+#include "wire/read.h"
 
 namespace sardonyx {
 namespace {
@@ -47,6 +48,26 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
+// A file of one value. Of a .pb that no model tells the type of, the first kind that fits.
+Value read_any(const std::string& path, const Model& model, const ValueDescription& description) {
+  using Kind = ir::TypeProto::Kind;
+  try {
+    return read_value_file(path, model, description);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::unreadable || lowered_ending(path) != ".pb") throw;
+    const Bytes bytes = read_file(path);
+    for (const Kind kind : {Kind::sequence, Kind::map, Kind::optional, Kind::sparse_tensor}) {
+      ir::TypeProto type;
+      type.kind = kind;
+      try {
+        return wire::read_value(bytes, type);
+      } catch (const Error&) {  // another kind, or none
+      }
+    }
+    throw;
+  }
+}
+
 std::vector<NamedValue> read_folder(const std::string& path, const Model* model,
                                     const std::vector<ValueDescription>& wanted) {
   std::vector<fs::path> files;
@@ -67,7 +88,7 @@ std::vector<NamedValue> read_folder(const std::string& path, const Model* model,
     for (const ValueDescription& one : wanted) {
       if (one.name == description.name) description = one;
     }
-    values.emplace_back(description.name, read_value_file(os::text(file), none, description));
+    values.emplace_back(description.name, read_any(os::text(file), none, description));
   }
   return values;
 }

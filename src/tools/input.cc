@@ -42,6 +42,18 @@ formats::Wanted wanted_tensor(const ValueDescription& wanted) {
   return result;
 }
 
+bool is_listed(const std::vector<ir::ValueInfo>& list, const std::string& name) {
+  return std::ranges::find(list, name, &ir::ValueInfo::name) != list.end();
+}
+
+// "input 'x'", and "output 'y'" of what is expected.
+std::string place_of(const Model& model, const std::string& name) {
+  const auto& graph = model.implementation().model.graph;
+  const bool is_output = graph && is_listed(graph->outputs, name);
+  const bool is_input = graph && is_listed(graph->inputs, name);
+  return fmt::format("{} '{}'", is_input ? "input" : is_output ? "output" : "value", name);
+}
+
 // The type a model declares for a value; a tensor where it declares none.
 ir::TypeProto declared_type(const Model& model, const ValueDescription& wanted) {
   const auto& graph = model.implementation().model.graph;
@@ -188,7 +200,7 @@ Value read_value_file(const std::string& path, const Model& model, const ValueDe
         error.code() == ErrorCode::unreadable || error.code() == ErrorCode::invalid_model;
     const Error found(content ? ErrorCode::bad_input : error.code(), error.message(),
                       error.location());
-    throw found.within(path).within(fmt::format("input '{}'", wanted.name));
+    throw found.within(path).within(place_of(model, wanted.name));
   }
 }
 

@@ -92,6 +92,19 @@ def test_what_is_only_compared_does_not_decide_the_form(sardonyx, save, tmp_path
     sardonyx.fails(BAD_INPUT, "run", model, "--input", X, "--all-outputs", "--output", tmp_path / "o.npz", mentions=["'s'", "seq"])
 
 
+def test_dumps_of_sequences_are_compared(sardonyx, save, tmp_path):
+    model = save(f"{HEAD} g (float[n] x) => (seq(float[n]) y) {{ y = SequenceConstruct (x, x) }}")
+    for name, value in (("a", "1 2"), ("b", "1 2"), ("c", "1 3")):
+        sardonyx("run", model, "--input", f"x={value}", "--output", tmp_path / name)
+    sardonyx("diff", "--run", tmp_path / "a", tmp_path / "b")
+    assert "item 0: 1 of 2 elements differ" in sardonyx("diff", "--run", tmp_path / "a", tmp_path / "c", expect=FINDINGS).stdout
+
+
+def test_what_is_expected_and_can_not_be_read_is_an_output(sardonyx, save, tmp_path):
+    (tmp_path / "output_0.npy").write_text("text")
+    sardonyx.fails(BAD_INPUT, "run", save(CHAIN), "--input", X, "--expect", tmp_path, mentions=["output 'y'", "output_0.npy"])
+
+
 def test_two_dumps_are_compared(sardonyx, save, values, tmp_path):
     sardonyx("run", save(CHAIN), "--input", X, "--all-outputs", "--output", tmp_path / "ours.npz")
     folder = tmp_path / "theirs"
