@@ -2,9 +2,9 @@
  *
  *   serve_model_c MODEL [DEADLINE_MS [MEMORY_LIMIT_MB]]
  *
- *   request:  7 0.5 0.25 1 2       a name of the caller's choice, and the numbers of the first
- * input answer:   7 ok 0.1 0.9         the numbers of the first output; in any order 7 error 8 ...
- * or the number of a status and its message
+ *   request:  7 0.5 0.25 1 2   a name of the caller's choice, and numbers of the first input
+ *   answer:   7 ok 0.1 0.9       numbers of the first output; in any order
+ *             7 error 8 ...      or the number of a status, and its message
  *
  * MODEL's first input has an open dimension at most, which follows from how many numbers there are.
  * At the end of the input, it waits for what is running; SIGINT and SIGTERM cancel that first.

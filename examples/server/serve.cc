@@ -54,8 +54,11 @@ class Models {
   explicit Models(const Options& options)
       : deadline_(options.deadline_ms), memory_limit_(options.memory_limit_mb << 20) {
     const Threads threads(static_cast<int>(options.threads));
-    for (const auto& [name, file] : options.models)
+    for (const auto& [name, file] : options.models) {
+      if (sessions_.contains(name))
+        throw Error(ErrorCode::bad_input, "two models have the name '" + name + "'");
       sessions_.emplace(name, Session(file, {.shared_threads = threads, .prepack = true}));
+    }
   }
 
   // Has runs that are going on, and those that come, end with Error (cancelled).
@@ -87,7 +90,8 @@ class Models {
       if (element_count(outputs[i]) > largest_answer)
         throw Error(ErrorCode::out_of_memory,
                     "output '" + session.outputs()[i].name + "' has too many elements to be sent");
-      text += '\t' + session.outputs()[i].name + '=' + to_json(outputs[i]);
+      // A name may hold what ends a word or a line.
+      text += '\t' + printable(session.outputs()[i].name) + '=' + to_json(outputs[i]);
     }
     return text;
   }

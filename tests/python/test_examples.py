@@ -17,6 +17,7 @@ import wave
 import zipfile
 
 import numpy as np
+import onnx
 import onnxruntime
 import published
 import pytest
@@ -337,6 +338,13 @@ def test_requests_are_answered(server):
     one.stop()
 
 
+def test_an_answer_is_a_line_whatever_names_hold(server, tmp_path):
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["a\nb"])], "g",
+                                   [onnx.helper.make_tensor_value_info("x", 1, [1])], [onnx.helper.make_tensor_value_info("a\nb", 1, [1])])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), tmp_path / "odd.onnx")
+    assert server(f"odd={tmp_path / 'odd.onnx'}").ask("odd\tx=[1]") == ["ok\ta\\x0ab=[-1.0]"]
+
+
 def test_hostile_requests_are_answered_with_errors(server):
     one = server("--deadline-ms", 500, "--memory-limit-mb", 64)
     errors = [
@@ -398,6 +406,8 @@ def test_a_stop_cancels_what_is_running(server):
 def test_servers_that_can_not_start(example, tmp_path):
     assert "missing.onnx" in example("serve_models", f"m={tmp_path / 'missing.onnx'}", expect=1)
     assert "usage" in example("serve_models", expect=1)
+    twice = [f"m={DIGITS / 'digits.onnx'}"] * 2
+    assert "two models have the name 'm'" in example("serve_models", *twice, expect=1)
     assert "--port takes" in example("serve_models", "--port", "70000", "m=m.onnx", expect=1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "port" in example("serve_models", "--port", taken.getsockname()[1], f"m={DIGITS / 'digits.onnx'}", expect=1)
