@@ -77,6 +77,8 @@ std::vector<std::string> RunCommand::read_labels() const {
   if (labels_file.empty()) return labels;
   const std::string bytes = read_text(labels_file);
   std::string_view text = bytes;
+  constexpr std::string_view mark = "\xef\xbb\xbf";  // that some editors begin UTF-8 with
+  if (text.starts_with(mark)) text.remove_prefix(mark.size());
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     labels.push_back(trimmed(std::string(text.substr(0, end))));

@@ -98,6 +98,16 @@ def test_npz_holds_every_output_in_graph_order(sardonyx, affine, tmp_path):
     np.testing.assert_array_equal(twice, 2 * X)
 
 
+def test_files_that_begin_with_a_byte_order_mark(sardonyx, save, tmp_path):
+    model = save("""<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (float[n] y) { y = Identity (x) }""")
+    for name, text in (("x.csv", "0.25,0.75"), ("x.txt", "0.25 0.75"), ("x.json", "[0.25, 0.75]")):
+        (tmp_path / name).write_text("\ufeff" + text, encoding="utf-8")
+        (tmp_path / "labels.txt").write_text("\ufeffone\ntwo\n", encoding="utf-8")
+        found = parse_json(sardonyx("run", model, "--input", f"x={tmp_path / name}", "--labels", tmp_path / "labels.txt", "--json"))
+        assert found["outputs"][0]["value"] == [0.25, 0.75]
+        assert [answer["label"] for answer in found["outputs"][0]["answers"][0]] == ["two", "one"]
+
+
 def test_names_of_an_npz_are_there_once(sardonyx, save, tmp_path):
     """An output that is listed twice, and one whose name would lead out of a folder."""
     np.save(tmp_path / "x.npy", np.arange(3, dtype=np.float32))
