@@ -28,8 +28,8 @@ struct Difference {
   std::string reason = {};  // why they don't agree; empty where they do
 };
 
-// Values of any kind, part by part; those of different kinds, types or shapes differ, and `reason`
-// says how. Never throws for what the values are.
+// Values of any kind, part by part, those of maps by their keys; those of different kinds, types or
+// shapes differ, and `reason` says how. Never throws for what the values are.
 Difference compare(const Value& actual, const Value& expected, const Tolerance& tolerance = {});
 
 }  // namespace sardonyx

@@ -46,15 +46,17 @@ struct CompareRunsOptions {
   bool all_expected = false;  // as above, but only for those that nobody expects
 };
 
-// Values of one name. Absent values (kind none) equal each other only.
+// Values of one name. Absent values (kind none) equal each other only. Throws Error (bad_input)
+// where a name is there twice among the expected values, or a tolerance is negative or NaN.
 RunComparison compare_runs(const std::vector<NamedValue>& actual,
                            const std::vector<NamedValue>& expected,
                            const CompareRunsOptions& options = {});
 
 // The values of a run that somebody wrote: the arrays of an .npz, or a folder's .npy and .pb files,
 // whose names without the ending are those of the values, in the order of these names (numbers by
-// their size). `wanted` (may be empty) says which types arrays of these names have. Throws Error:
-// (unreadable), (bad_input).
+// their size). `wanted` (may be empty) says which types arrays of these names have. A .pb that the
+// model (if there is one) does not know is of the first kind that fits. Throws Error: (unreadable),
+// (bad_input).
 std::vector<NamedValue> read_run(const std::string& path, const Model* model = nullptr,
                                  const std::vector<ValueDescription>& wanted = {});
 

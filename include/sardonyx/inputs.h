@@ -61,7 +61,8 @@ Shape shape_for(const ValueDescription& wanted, const DimSizes& sizes,
 void learn_sizes(const ValueDescription& wanted, const Value& value, DimSizes& sizes);
 
 // Evenly distributed in [low, high), the same for each seed and input name. Without a range: floats
-// in [-1, 1), integers 0 or 1, which most tables that they index have.
+// in [-1, 1), integers 0 or 1, which most tables that they index have. A range that the element
+// type can't hold is an Error (bad_input).
 struct RandomRange {
   double low = 0;
   double high = 0;

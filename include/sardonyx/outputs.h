@@ -20,8 +20,8 @@ std::vector<std::string> write_output_folder(const std::string& folder,
 
 // Writes all outputs to one .npz file, in order. An output's array has its name; "output_N" where
 // that name could lead out of a folder when somebody unpacks the archive, and "_" behind it where
-// another output has that name. Throws Error (bad_input) where an output is no tensor, (unreadable)
-// where the file can't be written.
+// another output has that name. An output that is listed twice is there once. Throws Error
+// (bad_input) where an output is no tensor, (unreadable) where the file can't be written.
 void write_output_npz(const std::string& path, std::span<const ValueDescription> descriptions,
                       std::span<const Value> outputs);
 
