@@ -35,7 +35,7 @@ const PackCache::File* PackCache::file_of(std::span<const std::byte> bytes) cons
 }
 
 ConstantId PackCache::id_of(std::span<const std::byte> constant, bool by_content,
-                            const Sources& sources) const {
+                            const Sources& sources, const PackSource*& giver) const {
   ConstantId id;
   id.bytes = constant.size();
   if (const File* file = file_of(constant)) {
@@ -43,7 +43,9 @@ ConstantId PackCache::id_of(std::span<const std::byte> constant, bool by_content
     id.place = {file->place.file, file->place.offset + at};
   }
   for (const auto& source : sources) {
-    if (!id.place) id.place = source->place_of(constant);
+    if (id.place) break;
+    id.place = source->place_of(constant);
+    if (id.place) giver = source.get();
   }
   if (!id.place || by_content) id.content = content_hash(constant);
   return id;
@@ -69,10 +71,12 @@ std::shared_ptr<const AnyPack> PackCache::find_or_add(const Tensor& constant, co
     if (identifies_) sources = sources_;
   }
   std::optional<ConstantId> id;
-  if (identifies) id = id_of(bytes, by_content, sources);
+  const PackSource* giver = nullptr;  // of the constant: its place means nothing to other sources
+  if (identifies) id = id_of(bytes, by_content, sources, giver);
   std::optional<std::vector<Tensor>> found;
   for (const auto& source : sources) {
-    if (is_new && !found) found = source->find(*id, key.format, key.parts);
+    const bool knows = giver == nullptr || giver == source.get() || source->is_by_content();
+    if (is_new && !found && knows) found = source->find(*id, key.format, key.parts);
   }
   const std::lock_guard lock(mutex_);
   if (Entry* entry = existing()) {

@@ -215,8 +215,9 @@ class PackCache {
                                              const FromSource& from_source, const Anew& anew);
   const File* file_of(std::span<const std::byte> bytes) const;
   using Sources = std::vector<std::shared_ptr<const PackSource>>;
-  ConstantId id_of(std::span<const std::byte> constant, bool by_content,
-                   const Sources& sources) const;
+  // `giver`: the source that has given the constant out, where one has.
+  ConstantId id_of(std::span<const std::byte> constant, bool by_content, const Sources& sources,
+                   const PackSource*& giver) const;
 
   std::atomic<int64_t> bytes_{0};
   std::vector<File> files_;

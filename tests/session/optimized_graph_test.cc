@@ -270,6 +270,34 @@ TEST_F(OptimizedGraphs, OfModelsReadInEveryWay) {
   EXPECT_TRUE(takes({.packed = packed()}, [&] { return Session(later, options_); }));
 }
 
+// What passes computed lies at the same place of two files, and is not the same.
+TEST_F(OptimizedGraphs, OfTwoFilesKeepTheirConstantsApart) {
+  drawn(R"(<ir_version: 10, opset_import: ["" : 21]>
+g (float[N,64] x) => (y) <float[64,64] matrix> {
+  rows = Shape<start = 0, end = 1>(x) factor = Cast<to = 1>(rows)
+  scaled = Mul(matrix, factor) y = MatMul(x, scaled) })")
+      .save(model());
+  const std::string other = folder_ / "other.sdx";
+  pack_model(Model(model()), packed(), {.dimensions = {{"N", 4}}});
+  pack_model(Model(model()), other, {.dimensions = {{"N", 5}}});
+  const auto run = [](const Session& session, int64_t rows) {
+    const Tensor x(ElementType::float32, {rows, 64});
+    std::ranges::fill(Tensor(x).mutable_elements<float>(), 0.5F);
+    return bits_of(session.run({{"x", x}}));
+  };
+  const std::string expected = run(Session(model(), {.dimensions = {{"N", 5}}}), 5);
+  const SessionOptions both{.dimensions = {{"N", 5}}, .packed = packed(), .cache_folder = cache()};
+  for (const bool is_cached : {false, true}) {
+    EXPECT_EQ(takes(both), is_cached);
+    EXPECT_EQ(run(Session(model(), both), 5), expected);
+  }
+  const Model shared(model());
+  const Session first(shared, {.dimensions = {{"N", 4}}, .packed = packed()}),
+      second(shared, {.dimensions = {{"N", 5}}, .packed = other});
+  EXPECT_EQ(run(first, 4), run(Session(model(), {.dimensions = {{"N", 4}}}), 4));
+  EXPECT_EQ(run(second, 5), expected);
+}
+
 // Tensors of external data may share their bytes, wholly or in part.
 TEST_F(OptimizedGraphs, OfExternalDataThatOverlaps) {
   ir::Model shared = drawn(R"(<ir_version: 10, opset_import: ["" : 21]>
