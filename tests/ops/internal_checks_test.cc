@@ -230,6 +230,13 @@ TEST(InternalChecks, LetThroughWhatPassesMake) {
   EXPECT_EQ(elements<float>(run_internal("y = sardonyx.ScaleShift (x, a, b)",
                                          {x, floats({8}), floats({8})})[0]),
             std::vector<float>(128, 2));
+  // Of no columns, each with a scale and a bias of its own.
+  EXPECT_EQ(run_internal("y = sardonyx.QuantizedMatMul (a, s, \"\", b, t, \"\", bias)",
+                         {bytes({2, 4}), floats({}), Value(), bytes({4, 0}), floats({0}), Value(),
+                          floats({0})})[0]
+                .tensor()
+                .shape(),
+            (Shape{2, 0}));
 }
 
 }  // namespace

@@ -108,3 +108,16 @@ def test_products_with_strange_scales(engine, sardonyx, tmp_path, x_scale, y_sca
     weights = [constant("s", x_scale), constant("sw", 0.25), constant("sy", y_scale), constant("z", 0, np.uint8),
                constant("w", w, np.uint8)]
     all_ways(engine, sardonyx, tmp_path, model_of(nodes, x, TensorProto.UINT8, weights), x)
+
+
+@pytest.mark.parametrize("per_column", [False, True])
+def test_products_of_no_columns(engine, sardonyx, tmp_path, per_column):
+    x = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    nodes = [helper.make_node("DequantizeLinear", ["x", "s", "z"], ["a"]),
+             helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["b"], axis=1),
+             helper.make_node("MatMul", ["a", "b"], ["p"]), helper.make_node("Add", ["p", "bias"], ["sum"]),
+             helper.make_node("QuantizeLinear", ["sum", "s", "z"], ["y"])]
+    each = [] if per_column else 1
+    weights = [constant("s", 0.5), constant("z", 0, np.uint8), constant("sw", each), constant("zw", each, np.uint8),
+               constant("w", np.zeros((4, 0)), np.uint8), constant("bias", [])]
+    assert all_ways(engine, sardonyx, tmp_path, model_of(nodes, x, TensorProto.UINT8, weights), x).shape == (3, 0)

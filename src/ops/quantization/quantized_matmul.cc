@@ -89,11 +89,11 @@ struct State {
   int64_t term = 0, factor = 0, scale = 0, bias = 0;
 };
 
+// `columns`: -1 where there may be one value only.
 void require_count(const BindContext& bind, int i, int64_t columns, std::string_view what) {
-  if (!bind.has_input(i) || bind.in_size(i) == 1 || (columns > 0 && bind.in_size(i) == columns))
-    return;
+  if (!bind.has_input(i) || bind.in_size(i) == 1 || bind.in_size(i) == columns) return;
   throw Error(ErrorCode::run_failed, fmt::format("{} must have one value{}; its shape is {}", what,
-                                                 columns > 0 ? " or one for each column" : "",
+                                                 columns >= 0 ? " or one for each column" : "",
                                                  to_string(bind.in_shape(i))));
 }
 
@@ -103,7 +103,7 @@ void bind_product(BindContext& bind, State& s, bool transposed, bool packed) {
   s.plan = plan_matmul(bind.in_shape(a), matrix);
   const int64_t M = s.plan.M, N = s.plan.N, K = s.plan.K;
   for (const int i : {a_scale, a_zero, y_scale, y_zero})
-    require_count(bind, i, 0, "A's and Y's scales and zero points");
+    require_count(bind, i, -1, "A's and Y's scales and zero points");
   for (const int i : {b_scale, b_zero, bias})
     require_count(bind, i, N, "B's scale and zero point and the bias");
   ScratchPlanner layout;
