@@ -510,6 +510,20 @@ TEST(SingleNode, ResizeOfComplexNumbers) {
   resize_complex<double>(ElementType::complex128, "complex128");
 }
 
+TEST(SingleNode, ResizeOfACropByScalesReachesItsEnd) {
+  for (const std::string mode : {"linear", "cubic"}) {
+    const std::string graph =
+        "g (float[5] x) => (y) <float[2] roi = {0.5, 1}, float[1] scales = {2}> {"
+        " y = Resize<mode = \"" +
+        mode + "\", coordinate_transformation_mode = \"tf_crop_and_resize\">(x, roi, scales) }";
+    const std::vector<float> y = floats_of(run(19, graph, {{"x", floats({0, 1, 2, 3, 4}, {5})}}));
+    ASSERT_EQ(y.size(), 5u);
+    EXPECT_EQ(y.front(), 2);
+    EXPECT_EQ(y[2], 3);
+    EXPECT_EQ(y.back(), 4);
+  }
+}
+
 TEST(SingleNode, OldPReluOfAScalarTakesASlopeOfOneElement) {
   const std::string graph =
       "g (float[] x) => (float[] y) <float[1] slope = {0.5}> { y = PRelu(x, slope) }";

@@ -172,8 +172,12 @@ std::vector<kernels::ResizeAxis> axes_of(const ResizeSettings& s, const Values& 
   for (size_t i = 0; i < n; ++i) {
     kernels::ResizeAxis& axis = result[static_cast<size_t>(axes[i])];
     axis.scale = values.scales.empty() ? targets[i].scale : values.scales.at(i);
-    if (values.roi.size() == 2 * n)
-      axis.roi_start = values.roi[i], axis.roi_end = values.roi[n + i];
+    if (s.options.coordinates != CoordinateMode::tf_crop_and_resize || values.roi.size() != 2 * n)
+      continue;
+    axis.roi_start = values.roi[i], axis.roi_end = values.roi[n + i];
+    // Given as such, scales are those of the crop; computed from sizes they have its extent.
+    const double extent = axis.roi_end - axis.roi_start;
+    if (!values.scales.empty() && extent > 0) axis.scale *= extent;
   }
   return result;
 }
