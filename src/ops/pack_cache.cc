@@ -116,9 +116,10 @@ std::vector<PackCache::Identified> PackCache::identified() const {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [key, entry] : entries_) {
-      if (entry.id)
-        list.push_back(
-            {*entry.id, entry.constant, key.format, key.parts, entry.pack, entry.is_from_source});
+      auto owner = entry.owner.lock();
+      if (!entry.id || (!owner && !entry.id->content)) continue;
+      list.push_back({*entry.id, std::move(owner), entry.constant, key.format, key.parts,
+                      entry.pack, entry.is_from_source});
     }
   }
   const auto order = [](const Identified& one) {

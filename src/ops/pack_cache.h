@@ -169,13 +169,15 @@ class PackCache {
   // A form that was asked for since identify().
   struct Identified {
     ConstantId id;
-    std::span<const std::byte> constant;  // valid while the model is, where the id has a place
+    std::shared_ptr<const void> owner;  // of the constant's memory; null where that is gone
+    std::span<const std::byte> constant;
     PackFormat format;
     std::vector<PackPart> parts;
     std::shared_ptr<const AnyPack> pack;
     bool is_from_source = false;
   };
   // In the order of the files and of the hashes: the same for every process that asks the same.
+  // Leaves out those whose constant is gone before anybody asked for its content.
   std::vector<Identified> identified() const;
 
   // Lets go of the memory that holds a file's pages with these bytes; they come back when read.

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -296,6 +297,30 @@ g (float[N,64] x) => (y) <float[64,64] matrix> {
       second(shared, {.dimensions = {{"N", 5}}, .packed = other});
   EXPECT_EQ(run(first, 4), run(Session(model(), {.dimensions = {{"N", 4}}}), 4));
   EXPECT_EQ(run(second, 5), expected);
+}
+
+// The cache keeps more graphs than forms: what a graph of it computed is packed, and gone with its
+// session, when the next one writes the file anew.
+TEST_F(OptimizedGraphs, OfTheCacheMayGoBeforeTheirModel) {
+  drawn(R"(<ir_version: 10, opset_import: ["" : 21]>
+g (float[N,64] x) => (y) <float[64,64] matrix> {
+  rows = Shape<start = 0, end = 1>(x) factor = Cast<to = 1>(rows)
+  scaled = Mul(matrix, factor) y = MatMul(x, scaled) })")
+      .save(model());
+  const auto expect_right = [&](const Model& of, int64_t rows) {
+    const Tensor x(ElementType::float32, {rows, 64});
+    std::ranges::fill(Tensor(x).mutable_elements<float>(), 0.5F);
+    const std::map<std::string, int64_t, std::less<>> sizes{{"N", rows}};
+    EXPECT_EQ(bits_of(Session(of, {.dimensions = sizes, .cache_folder = cache()}).run({{"x", x}})),
+              bits_of(Session(model(), {.dimensions = sizes}).run({{"x", x}})))
+        << rows;
+  };
+  for (const int64_t rows : {1, 2, 3}) expect_right(Model(model()), rows);
+  for (int round = 0; round < 3; ++round) {
+    const Model shared(model());
+    for (const int64_t rows : {1, 2, 3, 4, 5, 2, 1, 6}) expect_right(shared, rows);
+    for (const int64_t rows : {1, 2, 3, 4, 5, 6}) expect_right(Model(model()), rows);
+  }
 }
 
 // Tensors of external data may share their bytes, wholly or in part.
