@@ -88,7 +88,7 @@ bool Model::has_external_data() const { return wire::has_external_data(implement
 
 Model Model::with_external_data(bool verify_checksums) const {
   return within_limit(implementation_->memory, [&] {
-    return ModelMaker::derive(*this, implementation_->with_data(verify_checksums));
+    return ModelMaker::derive_same_weights(*this, implementation_->with_data(verify_checksums));
   });
 }
 

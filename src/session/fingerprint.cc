@@ -77,13 +77,13 @@ ModelFingerprint fingerprint_of(const Model::Implementation& model) {
   wire::write_model(model.defers_data ? model.runnable() : model.model, sink);
   made.structure = sink.take();
   std::string files;
-  bool known = model.stamp || !model.external_files.empty();
+  bool known = model.stamp.has_value();
   const auto add = [&](const std::string& name, const std::optional<FileStamp>& stamp) {
     known = known && stamp;
     if (stamp)
       files += fmt::format("{}\n{} {} {}\n", name, stamp->size, stamp->seconds, stamp->nanoseconds);
   };
-  if (!model.model.path.empty()) add("", model.stamp);
+  add("", model.stamp);
   for (const auto& [location, stamp] : model.external_files) add(location, stamp);
   if (known) made.files = content_hash(files);
   return made;

@@ -13,8 +13,8 @@ namespace sardonyx {
 // tensors of 4 KiB and more it sees the size and some places.
 struct ModelFingerprint {
   ContentHash structure{};  // of all messages but for the insides of large tensors
-  // Of the sizes and times of the model's files; all zero for a model that is in no file, and where
-  // they can't be told.
+  // Of the sizes and times of the model's files; all zero for a model that is in no file or was
+  // changed since it was read, and where they can't be told.
   ContentHash files{};
   bool knows_files() const { return files != ContentHash(); }
   bool operator==(const ModelFingerprint&) const = default;

@@ -130,8 +130,10 @@ ir::Model Model::Implementation::with_data(bool verify) const {
   return whole;
 }
 
-Model ModelMaker::derive(const Model& from, ir::Model changed) {
-  const Model::Implementation& given = from.implementation();
+namespace {
+
+std::shared_ptr<Model::Implementation> derived(const Model::Implementation& given,
+                                               ir::Model changed) {
   auto made = std::make_shared<Model::Implementation>();
   made->memory = given.memory;
   made->messages =
@@ -139,7 +141,6 @@ Model ModelMaker::derive(const Model& from, ir::Model changed) {
   made->model = std::move(changed);
   made->file = given.file;
   made->is_mapped = given.is_mapped;
-  made->stamp = given.stamp;
   made->external_files = given.external_files;
   made->packs.add_files_of(given.packs);
   made->source = given.source;
@@ -148,6 +149,18 @@ Model ModelMaker::derive(const Model& from, ir::Model changed) {
   made->custom = given.custom;
   made->strict = given.strict;
   made->warn = given.warn;
+  return made;
+}
+
+}  // namespace
+
+Model ModelMaker::derive(const Model& from, ir::Model changed) {
+  return make(derived(from.implementation(), std::move(changed)));
+}
+
+Model ModelMaker::derive_same_weights(const Model& from, ir::Model changed) {
+  auto made = derived(from.implementation(), std::move(changed));
+  made->stamp = from.implementation().stamp;
   return make(std::move(made));
 }
 

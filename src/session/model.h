@@ -37,8 +37,9 @@ struct Model::Implementation {
   Bytes file;       // the mapped file; empty for models from text
   // The open file that the model holds views of, for those who write it to another; may be null.
   std::shared_ptr<const MappedFile> source;
-  bool is_mapped = false;          // `file` is a mapping
-  std::optional<FileStamp> stamp;  // of the file
+  bool is_mapped = false;  // `file` is a mapping
+  // Of the file; none where the model's weights need not be what its files hold.
+  std::optional<FileStamp> stamp;
   // By location: of the external data that was brought in.
   mutable std::map<std::string, std::optional<FileStamp>> external_files;
   bool defers_data = false;                  // external data is brought in when the model is to run
@@ -87,6 +88,8 @@ struct ModelMaker {
   // Another model that shares what the given one has beside its messages: its file, operators from
   // outside, options.
   static Model derive(const Model& from, ir::Model changed);
+  // The same of messages whose weights are those of the given model.
+  static Model derive_same_weights(const Model& from, ir::Model changed);
 };
 
 }  // namespace sardonyx

@@ -54,7 +54,7 @@ ops::ConstantId with_content(const ops::PackCache::Identified& one) {
 
 // A model that shares what the given one has and nothing that its sessions have packed.
 Model apart(const Model& model) {
-  return ModelMaker::derive(model, ir::Model(model.implementation().model));
+  return ModelMaker::derive_same_weights(model, ir::Model(model.implementation().model));
 }
 
 SessionOptions packing_options(const SessionOptions& options) {

@@ -323,7 +323,7 @@ Model with_inferred_types(const Model& model, const InferOptions& options, Infer
     Inference made = infer_into(typed, options, given.custom);
     declare_sizes(*typed.graph, options);
     if (inference != nullptr) *inference = std::move(made);
-    return ModelMaker::derive(model, std::move(typed));
+    return ModelMaker::derive_same_weights(model, std::move(typed));
   });
 }
 

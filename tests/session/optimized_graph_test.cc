@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "ir/walk.h"
+#include "sardonyx/edit.h"
 #include "sardonyx/packing.h"
 #include "sardonyx/session.h"
 #include "scratch_folder.h"
@@ -56,9 +57,8 @@ g (float[N,4,8,8] image, float[M,64] rows, bool flag) => (y, chosen, bytes, text
 })";
 
 // The model with weights drawn at random, so that they are none of the file's repeated ones.
-Model drawn(const char* text, unsigned seed = 1) {
+Model drawn(std::string whole, unsigned seed = 1) {
   std::mt19937 random(seed);
-  std::string whole = text;
   for (const auto& [name, count] : std::vector<std::pair<std::string, int>>{
            {"expand", 32}, {"depthwise", 72}, {"project", 32}, {"matrix", 64 * 64}}) {
     const size_t at = whole.find("] " + name);
@@ -253,6 +253,39 @@ TEST_F(OptimizedGraphs, OfAModelThatWasTouchedAreNotTaken) {
   const Model text = drawn(everything);
   pack_model(text, packed());
   EXPECT_TRUE(PackedFile::open(packed())->graphs().empty());
+}
+
+// Models that differ in memory alone, and there where the fingerprint does not look.
+TEST_F(OptimizedGraphs, OfModelsThatAreNotAsTheirFilesAreNotTaken) {
+  drawn(R"(<ir_version: 10, opset_import: ["" : 21]>
+g (float[N,64] x) => (y) <float[64,64] matrix, float[64,64] other = {)" +
+        fmt::format("{}", fmt::join(std::vector<int>(64 * 64, 3), ",")) + R"(}> {
+  doubled = Add(matrix, matrix) product = MatMul(x, doubled) y = MatMul(product, other) })")
+      .save(model(), {.external_data = "weights.bin", .threshold = 1});
+  const auto changed = [&](int by) {
+    const Model read(model(), {.load_external_data = false});
+    Tensor matrix(ElementType::float32, {64, 64});
+    std::ranges::fill(matrix.mutable_elements<float>(), 0.5F);
+    matrix.mutable_elements<float>()[2000] += static_cast<float>(by);
+    return ModelEditor(read).replace_initializer("matrix", matrix).finish();
+  };
+  const Tensor x(ElementType::float32, {2, 64});
+  std::ranges::fill(Tensor(x).mutable_elements<float>(), 0.5F);
+  for (const bool in_memory : {false, true}) {
+    const auto make = [&](int by) {
+      if (!in_memory) return changed(by);
+      const std::string bytes = wire::write_model(changed(by).implementation().model);
+      return Model(bytes.data(), bytes.size(), folder_.path());
+    };
+    pack_model(make(0), packed());
+    EXPECT_TRUE(PackedFile::open(packed())->graphs().empty());
+    for (const int by : {0, 1, 2}) {
+      const std::string expected = bits_of(Session(make(by)).run({{"x", x}}));
+      for (const SessionOptions& options :
+           {SessionOptions{.packed = packed()}, SessionOptions{.cache_folder = cache()}})
+        EXPECT_EQ(bits_of(Session(make(by), options).run({{"x", x}})), expected) << by;
+    }
+  }
 }
 
 TEST_F(OptimizedGraphs, OfModelsReadInEveryWay) {
