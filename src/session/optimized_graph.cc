@@ -280,7 +280,9 @@ bool KeptGraphs::are_wanted() const {
 
 void KeptGraphs::add(OptimizedGraph graph) {
   const std::lock_guard lock(mutex_);
-  if (wanted_) graphs_.push_back(std::move(graph));
+  if (!wanted_) return;
+  if (graphs_.size() >= max_graphs) graphs_.erase(graphs_.begin());
+  graphs_.push_back(std::move(graph));
 }
 
 std::vector<OptimizedGraph> KeptGraphs::take() {

@@ -96,9 +96,11 @@ struct StoredGraphs {
 };
 
 // The graphs that sessions of a model have made, from when they are asked for until somebody has
-// written them. Thread-safe.
+// written them: the last ones, as many as a file keeps. Thread-safe.
 class KeptGraphs {
  public:
+  static constexpr size_t max_graphs = 8;
+
   void ask();
   bool are_wanted() const;
   // Does nothing where nobody has asked.

@@ -302,11 +302,10 @@ std::vector<PackedForm> PackedWeights::with_earlier(std::vector<PackedForm> form
 
 // Those that the file has for other choices are kept up to a number.
 StoredGraphs PackedWeights::with_earlier(const std::vector<OptimizedGraph>& graphs) const {
-  constexpr size_t max_graphs = 8;
   StoredGraphs made;
   for (const OptimizedGraph& graph : graphs) made.add(graph, files_);
   for (const StoredGraph& earlier : file_ ? file_->graphs() : std::span<const StoredGraph>()) {
-    if (made.graphs.size() >= max_graphs) break;
+    if (made.graphs.size() >= KeptGraphs::max_graphs) break;
     if (std::ranges::find(made.graphs, earlier.choice, &StoredGraph::choice) != made.graphs.end())
       continue;
     try {

@@ -240,6 +240,16 @@ TEST_F(OptimizedGraphs, OfTheCacheServeEveryChoiceUpToANumber) {
     EXPECT_LE(PackedFile::open(entry.path().string())->graphs().size(), 8u);
 }
 
+TEST_F(OptimizedGraphs, OfSessionsWithoutACacheAreKeptUpToTheSameNumber) {
+  const Model shared(model());
+  Session(shared, {.cache_folder = cache()});
+  for (int64_t n = 1; n <= 12; ++n) Session(shared, {.dimensions = {{"N", n}}});
+  Session(shared, {.dimensions = {{"N", 13}}, .cache_folder = cache()});
+  EXPECT_TRUE(takes({.dimensions = {{"N", 13}}, .cache_folder = cache()}));
+  for (const auto& entry : fs::directory_iterator(cache()))
+    EXPECT_EQ(PackedFile::open(entry.path().string())->graphs().size(), 8u);
+}
+
 TEST_F(OptimizedGraphs, OfAModelThatWasTouchedAreNotTaken) {
   pack_model(Model(model()), packed());
   fs::last_write_time(model(), fs::file_time_type::clock::now() + std::chrono::hours(1));
