@@ -83,9 +83,14 @@ std::shared_ptr<const AnyPack> PackCache::find_or_add(const Tensor& constant, co
     if (!entry->id) entry->id = id, entry->constant = bytes;
     return entry->pack;
   }
-  // Packs of tensors that are gone would never be asked for again.
   if (entries_.size() >= worth_sweeping_) {
-    std::erase_if(entries_, [](const auto& item) { return item.second.owner.expired(); });
+    std::erase_if(entries_, [&](const auto& item) {
+      const auto& [key, entry] = item;
+      if (entry.owner.expired()) return true;  // it would never be asked for again
+      if (!entry.is_unused()) return false;
+      if (!entry.is_from_source) bytes_ -= bytes_of(key.parts);
+      return true;
+    });
     worth_sweeping_ = std::max(2 * entries_.size(), fewest_swept);
   }
   const int64_t own = found ? 0 : bytes_of(key.parts);

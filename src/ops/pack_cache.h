@@ -50,6 +50,7 @@ class AnyPack {
   virtual void make(ThreadPool& pool) const = 0;
   // The same, and gives its arrays.
   virtual std::vector<Tensor> parts(ThreadPool& pool) const = 0;
+  virtual bool is_made() const = 0;
 };
 
 // The same with its type. Thread-safe: one caller makes it, others wait; after a failure the next
@@ -66,6 +67,7 @@ class Pack final : public AnyPack {
   }
   void make(ThreadPool& pool) const override { get(pool); }
   std::vector<Tensor> parts(ThreadPool& pool) const override { return parts_of(get(pool)); }
+  bool is_made() const override { return made_.load(std::memory_order_acquire) != nullptr; }
 
  private:
   const Packed& make_now(ThreadPool& pool) const {
@@ -210,6 +212,10 @@ class PackCache {
     std::optional<ConstantId> id;
     std::span<const std::byte> constant;
     bool is_from_source = false;
+
+    // Nobody loses anything if it is asked for again; it holds its constant, which may be gone but
+    // for that.
+    bool is_unused() const { return pack.use_count() == 1 && !pack->is_made(); }
   };
   using FromSource = std::function<std::shared_ptr<const AnyPack>(std::vector<Tensor>)>;
   using Anew = std::function<std::shared_ptr<const AnyPack>()>;

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/content_hash.h"
@@ -197,6 +199,19 @@ TEST(PackCache, TellsByContentWhereASourceNeedsIt) {
   ASSERT_EQ(source->asked.size(), 1u);
   EXPECT_TRUE(source->asked[0].place);
   EXPECT_EQ(source->asked[0].content, content_hash(std::as_bytes(constant.elements<float>())));
+}
+
+// A session that is gone before it ran leaves its folded constants to nobody.
+TEST(PackCache, LetsGoOfConstantsThatNobodyPacked) {
+  PackCache cache;
+  std::vector<std::weak_ptr<const void>> owners;
+  for (int i = 0; i < 200; ++i) {
+    const Tensor constant = Tensor::of<float>({1, 2, 3}, {3});
+    owners.push_back(constant.owner());
+    cache.get<Tensor>(constant, example(), {{ElementType::uint8, 1}},
+                      [constant](ThreadPool&) { return constant; });
+  }
+  EXPECT_LT(std::ranges::count_if(owners, [](const auto& one) { return !one.expired(); }), 100);
 }
 
 TEST(PackCache, FormsOfOtherArraysAreNotShared) {
