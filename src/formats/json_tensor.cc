@@ -399,8 +399,6 @@ Json parse_json(std::string_view text) {
 }
 
 Tensor tensor_from_text(std::string_view text, const Wanted& wanted) {
-  constexpr std::string_view mark = "\xef\xbb\xbf";  // that spreadsheets begin UTF-8 with
-  if (text.starts_with(mark)) text.remove_prefix(mark.size());
   const size_t start = text.find_first_not_of(" \t\r\n");
   if (start != std::string_view::npos &&
       std::string_view("[\"{").find(text[start]) != std::string_view::npos) {
