@@ -247,6 +247,15 @@ def test_an_error_has_ours_as_its_cause(affine):
 
 
 @BOTH
+def test_errors_pickle(ort):
+    """Pools of processes hand on what was raised in one of them."""
+    state = ort.capi.onnxruntime_pybind11_state
+    for kind in (state.Fail, state.InvalidArgument, state.DeviceReset):
+        again = pickle.loads(pickle.dumps(kind("what was wrong")))
+        assert type(again) is kind and again.args == ("what was wrong",)
+
+
+@BOTH
 def test_terminate(ort, affine):
     session, options = ort.InferenceSession(affine), ort.RunOptions()
     options.terminate = True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import os
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ... import _errors
 
@@ -79,6 +80,19 @@ _NUMBERS: dict[type[Exception], tuple[int, str]] = {
     ModelLoaded: (8, "MODEL_LOADED"), NotImplemented: (9, "NOT_IMPLEMENTED"), InvalidGraph: (10, "INVALID_GRAPH"),
     EPFail: (11, "EP_FAIL"), ModelLoadCanceled: (12, "MODEL_LOAD_CANCELED"),
     ModelRequiresCompilation: (13, "MODEL_REQUIRES_COMPILATION"), NotFound: (14, "NOT_FOUND")}
+
+
+def _reduced(exception: Exception) -> tuple[Any, ...]:
+    return _made, (type(exception).__name__, exception.args), exception.__dict__ or None
+
+
+def _made(name: str, arguments: tuple[Any, ...]) -> Exception:
+    made: Exception = globals()[name](*arguments)
+    return made
+
+
+for _kind in (*_NUMBERS, DeviceReset):
+    copyreg.pickle(_kind, _reduced)  # their module's name leads to onnxruntime's own classes, or nowhere
 
 
 def error(kind: type[Exception], message: str) -> Exception:
