@@ -520,6 +520,22 @@ def test_binding(ort, affine):
 
 
 @BOTH
+def test_outputs_that_were_copied_stay_as_they_are(ort, affine):
+    session, y = ort.InferenceSession(affine), np.zeros_like(X)
+    binding = session.io_binding()
+    binding.bind_output("y", "cpu", 0, np.float32, y.shape, y.ctypes.data)
+    binding.bind_ortvalue_output("twice", ort.OrtValue.ortvalue_from_shape_and_type(X.shape, np.float32))
+    copied = []
+    for x in (X, X + 1):
+        binding.bind_cpu_input("x", x)
+        session.run_with_iobinding(binding)
+        copied.append(binding.copy_outputs_to_cpu())
+    for x, (y, twice) in zip((X, X + 1), copied):
+        np.testing.assert_array_equal(y, 2 * x + [10, 20, 30])
+        np.testing.assert_array_equal(twice, 2 * x)
+
+
+@BOTH
 def test_binding_by_address(ort, affine):
     session = ort.InferenceSession(affine)
     binding, x, y = ort.IOBinding(session), X.copy(), np.zeros_like(X)

@@ -92,7 +92,9 @@ class IOBinding:
         return OrtValueVector(self._made[name] for name in self._outputs if name in self._made)
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        return [value.numpy() for value in self.get_outputs()]
+        """What is bound is copied, since the next run writes there."""
+        return [self._made[name].numpy() if bound is None else self._made[name]._value.to_python()
+                for name, bound in self._outputs.items() if name in self._made]
 
     def clear_binding_inputs(self) -> None:
         self._inputs.clear()
