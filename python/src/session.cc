@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "async_runs.h"
@@ -53,6 +55,14 @@ int forks_so_far() {
   });
   (void)registered;
   return forks.load();
+}
+
+std::optional<Clock::time_point> deadline_in(std::optional<double> timeout) {
+  constexpr double beyond = 1e9;  // 31 years
+  if (timeout && std::isnan(*timeout)) refuse("timeout is a number of seconds, and nan was given");
+  if (!timeout || *timeout >= beyond) return {};
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(std::max(*timeout, 0.0)));
 }
 
 RunningSession::RunningSession(nb::handle model, const SessionOptions& options,
@@ -187,10 +197,7 @@ RunOptions RunningSession::run_options(const RunArguments& arguments) const {
   options.cancel = arguments.cancel != nullptr ? &arguments.cancel->wanted : nullptr;
   if (arguments.memory_limit > 0) options.memory_limit = arguments.memory_limit;
   options.profile = arguments.profile;
-  if (arguments.timeout) {
-    options.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                          std::chrono::duration<double>(*arguments.timeout));
-  }
+  options.deadline = arguments.deadline;
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,10 +28,13 @@ struct Cancel {
 // What a run may be given beside its inputs.
 struct RunArguments {
   Cancel* cancel = nullptr;
-  std::optional<double> timeout;  // seconds
-  int64_t memory_limit = 0;       // 0: any number
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  int64_t memory_limit = 0;  // 0: any number
   Profile* profile = nullptr;
 };
+
+// When a timeout in seconds is over; none for one beyond what clocks count.
+std::optional<std::chrono::steady_clock::time_point> deadline_in(std::optional<double> timeout);
 
 // What inputs and outputs are, as tuples: the fields of sardonyx.ValueInfo.
 nb::list described(const std::vector<ValueDescription>& all);

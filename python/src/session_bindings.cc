@@ -94,7 +94,7 @@ nb::list described(const std::vector<StepDescription>& steps) {
 
 RunArguments run_arguments(Cancel* cancel, std::optional<double> timeout, int64_t memory_limit,
                            Profile* profile) {
-  return {cancel, timeout, memory_limit, profile};
+  return {cancel, deadline_in(timeout), memory_limit, profile};
 }
 
 nb::object objects_by_name(const RunningSession& session, std::vector<Value>&& values) {

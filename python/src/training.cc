@@ -17,14 +17,7 @@
 namespace sardonyx::python {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using Deadline = std::optional<Clock::time_point>;
-
-Deadline deadline_in(std::optional<double> seconds) {
-  if (!seconds) return {};
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
-}
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 // False: Ctrl-C came, and stopped it.
 template <class Work>

@@ -460,6 +460,22 @@ def test_timeout(model):
         sardonyx.Session(model(ENDLESS)).run(FOREVER, timeout=0.05)
 
 
+@pytest.mark.parametrize("timeout", [float("inf"), 1e300, 1e12, 3600])
+def test_a_timeout_that_is_never_over(timeout, double):
+    session = sardonyx.Session(double)
+    np.testing.assert_array_equal(session.run({"x": ONE}, timeout=timeout)["y"], 2 * ONE)
+    np.testing.assert_array_equal(asyncio.run(session.run_async({"x": ONE}, timeout=timeout))["y"], 2 * ONE)
+
+
+def test_timeouts_that_are_over_and_that_are_no_numbers(double):
+    session = sardonyx.Session(double)
+    for timeout in (0, -1, -1e300, float("-inf")):
+        with pytest.raises(sardonyx.CancelledError):
+            session.run({"x": ONE}, timeout=timeout)
+    with pytest.raises(sardonyx.BadInputError, match="timeout"):
+        session.run({"x": ONE}, timeout=float("nan"))
+
+
 def test_asyncio(double, model):
     async def both():
         session = sardonyx.Session(double)

@@ -608,7 +608,7 @@ def test_the_lock_is_released_while_a_step_goes_on():
     assert ended and one.turn == 0 and one.state()["s"].tolist() == [1, 2]
     with pytest.raises(sardonyx.CancelledError):
         one.step(feeds, timeout=0.01)
-    one.step({**feeds, "trips": np.array(1)})
+    one.step({**feeds, "trips": np.array(1)}, timeout=float("inf"))
     assert one.state()["s"].tolist() == [1, 1] and one.turn == 1
 
 
