@@ -9,7 +9,8 @@ namespace sardonyx::python {
 
 struct HeldValue {
   Value value;
-  bool writable = false;  // made here, so that nothing else reads it as immutable
+  bool writable = false;   // made here, so that nothing else reads it as immutable
+  bool read_only = false;  // a view of an array that must not be written to
 };
 
 // Null where the object is something else.

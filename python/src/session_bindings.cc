@@ -7,6 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -149,20 +151,44 @@ nb::object run_list(RunningSession& session, nb::handle names, nb::handle inputs
   return all ? objects_in_order(std::move(values)) : chosen(session, std::move(values), names);
 }
 
+// Of a tensor that shares its memory with weights, an input or another output: one that may be
+// written to.
+Tensor copy_of(const Tensor& tensor) {
+  Tensor made(tensor.element_type(), tensor.shape());
+  if (tensor.element_type() == ElementType::string) {
+    const auto texts = tensor.elements<std::string>();
+    std::copy(texts.begin(), texts.end(), made.mutable_elements<std::string>().begin());
+  } else if (tensor.byte_size() > 0) {
+    std::memcpy(made.mutable_data(), tensor.data(), tensor.byte_size());
+  }
+  return made;
+}
+
 // Values for values; outputs that are given (by name) are filled where they lie.
 nb::list run_values(RunningSession& session, nb::handle inputs, nb::dict outputs, Cancel* cancel,
                     Profile* profile) {
   std::vector<Value> values(session.outputs().size());
+  std::vector<const void*> targets(values.size());
   for (auto [name, given] : outputs) {
     const HeldValue* held = held_value(given);
     if (held == nullptr) refuse("an output is written to a Value");
-    values[output_index(session, name)] = held->value;
+    if (held->read_only)
+      refuse("output " + std::string(nb::repr(name).c_str()) +
+             " is to be written to an array that must not be written to");
+    const size_t i = output_index(session, name);
+    values[i] = held->value;
+    if (held->value.is_tensor()) targets[i] = held->value.tensor().data();
   }
   session.run_into(inputs, values, run_arguments(cancel, {}, 0, profile));
   nb::list made;
-  for (Value& value : values) {
-    const bool own = value.is_tensor() && value.tensor().owner().use_count() == 1;
-    made.append(HeldValue{std::move(value), own});
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value& value = values[i];
+    const bool is_target =
+        value.is_tensor() && targets[i] != nullptr && value.tensor().data() == targets[i];
+    if (value.is_tensor() && !is_target && value.tensor().owner().use_count() != 1)
+      value = Value(copy_of(value.tensor()));
+    const bool is_own = value.is_tensor() && !is_target;
+    made.append(HeldValue{std::move(value), is_own});
   }
   return made;
 }

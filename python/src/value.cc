@@ -23,6 +23,17 @@ ElementType named(const std::string& name) {
   return *type;
 }
 
+bool is_writable(nb::handle array) { return nb::cast<bool>(array.attr("flags")["WRITEABLE"]); }
+
+// numpy takes what comes by DLPack without a version for read-only: such memory does not say
+// whether it is, and its owners expect it to be written to.
+bool is_read_only(nb::handle array) {
+  if (!is_array(array.ptr()) || is_writable(array)) return false;
+  nb::object base = nb::borrow(array);
+  while (is_array(base.ptr())) base = base.attr("base");
+  return PyCapsule_IsValid(base.ptr(), "numpy_dltensor") == 0;
+}
+
 HeldValue value_of(nb::handle object, const std::string& type) {
   Wanted wanted{.type = type};
   if (type.starts_with("optional(")) wanted.kind = Value::Kind::optional;
@@ -32,8 +43,8 @@ HeldValue value_of(nb::handle object, const std::string& type) {
       nb::len(object) > 0 && is_array(object[0].ptr()))
     wanted.kind = Value::Kind::sequence;
   if (const auto element = element_type_named(type)) wanted.element = *element;
-  const bool writable = is_array(object.ptr()) && nb::cast<bool>(object.attr("flags")["WRITEABLE"]);
-  return {value_from(object, wanted), writable};
+  const bool writable = is_array(object.ptr()) && is_writable(object);
+  return {value_from(object, wanted), writable, is_read_only(object)};
 }
 
 // An array's bytes under another element type: uint16 as bfloat16, uint8 as packed int4.
@@ -42,7 +53,7 @@ HeldValue reinterpreted(nb::handle array, const std::string& type, std::vector<i
   const Tensor& tensor = plain.tensor();
   return {Value(Tensor::view(named(type), std::move(shape), tensor.data(), tensor.byte_size(),
                              tensor.owner())),
-          false};
+          false, is_read_only(array)};
 }
 
 HeldValue uninitialised(const std::string& type, std::vector<int64_t> shape) {
@@ -61,6 +72,8 @@ nb::bytes bytes_of(const HeldValue& held) {
 
 // Writes an array's elements over those of the tensor.
 void fill(const HeldValue& held, nb::handle array) {
+  if (held.read_only)
+    refuse("the value views an array that must not be written to; make it of a copy of that");
   Tensor target = held.value.tensor();
   const Value source_value =
       value_from(array, {.kind = Value::Kind::tensor, .element = target.element_type()});

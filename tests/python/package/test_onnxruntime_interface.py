@@ -162,6 +162,17 @@ def test_outputs_that_are_inputs_are_values_of_their_own(ort, model):
 
 
 @BOTH
+def test_values_that_a_run_made_are_not_the_weights(ort, model):
+    proto = model("g (float[n] x) => (float[n] y, float[3] w) { y = Identity(x) }")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 2, 3], np.float32), "w"))
+    session, x = ort.InferenceSession(proto.SerializeToString()), np.ones(2, np.float32)
+    feeds = {"x": ort.OrtValue.ortvalue_from_numpy(x)}
+    for value in session.run_with_ort_values(None, feeds):
+        value.update_inplace(np.zeros(value.shape(), np.float32))
+    assert [value.numpy().tolist() for value in session.run_with_ort_values(None, feeds)] == [[1, 1], [1, 2, 3]]
+
+
+@BOTH
 def test_texts_in_every_form(ort, model):
     session = ort.InferenceSession(model("g (string[a,b] x) => (string[a,b] y) { y = Identity(x) }").SerializeToString())
 

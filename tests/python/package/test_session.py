@@ -844,4 +844,42 @@ def test_values_held_by_the_engine(double):
     np.testing.assert_array_equal(made.view(), 2 * x)
     frozen = ONE.copy()
     frozen.flags.writeable = False
-    assert not sardonyx.Value.of(frozen).writable
+    value = sardonyx.Value.of(frozen)
+    assert not value.writable
+    for write in (lambda: value.fill(ONE + 1), lambda: session.run_values({"x": x}, {"y": value}),
+                  lambda: sardonyx.Value.reinterpreted(frozen, "int32", [4]).fill(np.zeros(4, np.int32))):
+        with pytest.raises(sardonyx.BadInputError, match="must not be written to"):
+            write()
+    np.testing.assert_array_equal(frozen, ONE)
+    lent = ONE.copy()
+    session.run_values({"x": x}, {"y": sardonyx.Value.of(np.from_dlpack(Unversioned(lent)))})
+    np.testing.assert_array_equal(lent, 2 * x)
+
+
+class Unversioned:
+    """A tensor of a library whose DLPack does not say whether memory may be written to."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("count", [4, 500_000])
+def test_values_that_a_run_made_are_their_own(count, model, tmp_path):
+    """Not the weights, which are mapped in a large file, and not the input."""
+    proto = model("g (float[n] x) => (float[n] y, float[m] w, string[k] s) { y = Identity(x) }")
+    weights, texts, x = np.arange(count, dtype=np.float32), np.array(["a", "b"], object), ONE.copy()
+    proto.graph.initializer.extend([onnx.numpy_helper.from_array(weights, "w"), onnx.numpy_helper.from_array(texts, "s")])
+    onnx.save(proto, tmp_path / "m.onnx")
+    session = sardonyx.Session(tmp_path / "m.onnx")
+    for value in session.run_values({"x": sardonyx.Value.of(x)}, {}):
+        value.fill(np.array(["c", "d"], object) if value.element_type == "string" else np.zeros(value.shape, np.float32))
+    made = session.run({"x": x})
+    np.testing.assert_array_equal(x, ONE)
+    np.testing.assert_array_equal(made["w"], weights)
+    assert made["s"].tolist() == ["a", "b"]
