@@ -54,6 +54,37 @@ def test_the_evaluator_beside_theirs(source, double, tmp_path):
     np.testing.assert_array_equal(mine.run(["y"], {"x": X[0]})[0], 2 * X[0])
 
 
+CALLED = """<ir_version: 10, opset_import: ["" : 21, "com.example" : 1]> g (float[n] x) => (float[n] y) { y = com.example.Twice(x) }
+    <domain: "com.example", opset_import: ["" : 21]> Twice (a) => (b) { t = Add(a, a) b = Neg(t) }"""
+SCALED = """<domain: "com.example", opset_import: ["" : 21]> Scaled <by> (a) => (b)
+    { k = Constant <value_float: float = @by> () b = Mul(a, k) }"""
+
+
+def test_functions_and_names_of_the_evaluator_beside_theirs():
+    whole = onnx.parser.parse_model(CALLED)
+    scaled, ml = onnx.parser.parse_function(SCALED), helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[1.0], scale=[3.0])
+    made = []
+    for kind in (reference.ReferenceEvaluator, onnx.reference.ReferenceEvaluator):
+        graph = kind(whole.graph, opsets={"": 21, "com.example": 1}, functions=[whole.functions[0]])
+        made.append([graph.run(None, {"x": X[0]})[0].tolist(), kind(scaled).run(None, {"a": X[0]}, attributes={"by": 3.0})[0].tolist(),
+                     kind(ml).run(None, {"x": X})[0].tolist(), kind(whole).opsets, graph.input_types, kind(whole).output_types,
+                     kind(scaled).opsets.get("")])
+    assert made[0] == made[1]
+
+
+def test_values_by_name_beside_theirs(model):
+    proto = model("g (float[n] x) => (float[n] y) { t = Add(x, x) y = Mul(t, x) }")
+    for kind in (reference.ReferenceEvaluator, onnx.reference.ReferenceEvaluator):
+        assert [one.tolist() for one in kind(proto).run(["y", "t", "x"], {"x": X[0]})] == [[0, 2, 8], [0, 2, 4], [0, 1, 2]]
+        with pytest.raises(RuntimeError, match="z"):
+            kind(proto).run(["z"], {"x": X[0]})
+        with pytest.raises(TypeError):
+            kind(proto, verbos=1)
+    for option in ({"new_ops": [onnx.reference.op_run.OpRun]}, {"check_shape_annotations": True}):
+        with pytest.raises(NotImplementedError, match=next(iter(option))):
+            reference.ReferenceEvaluator(proto, **option)
+
+
 def test_values_in_between(model):
     proto = model("g (float[n] x) => (float[n] y) { t = Add(x, x) y = Mul(t, x) }")
     mine, theirs = (one(proto).run(None, {"x": X[0]}, intermediate=True) for one in

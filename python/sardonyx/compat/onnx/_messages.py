@@ -35,7 +35,8 @@ def model_of_graph(graph: Any, opset: int | None = None, imports: Mapping[str, i
     return model
 
 
-def model_of_node(node: Any, inputs: Sequence[Any], opset: int | None = None, outputs: Iterable[Any] | None = None) -> Any:
+def model_of_node(node: Any, inputs: Sequence[Any], opset: int | None = None, outputs: Iterable[Any] | None = None,
+                  imports: Mapping[str, int] | None = None, functions: Sequence[Any] = ()) -> Any:
     """A model of one node whose inputs have the types and ranks of these values; outputs without a type are inferred."""
     names = [name for name in node.input if name]
     declared = []
@@ -50,7 +51,7 @@ def model_of_node(node: Any, inputs: Sequence[Any], opset: int | None = None, ou
     types = list(outputs or ())
     made = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(types[i][0]), types[i][1]) if i < len(types)
             else onnx.ValueInfoProto(name=name) for i, name in enumerate(node.output) if name]
-    return model_of_graph(helper.make_graph([node], "node", declared, made), opset)
+    return model_of_graph(helper.make_graph([node], "node", declared, made), opset, imports, functions=functions)
 
 
 def message_of(model: Model) -> Any:
