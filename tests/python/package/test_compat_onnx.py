@@ -192,6 +192,23 @@ def names(proto):
             *([one.name for one in values] for values in (graph.input, graph.output, graph.initializer))]
 
 
+BRANCHES = """g (bool c, float[n] x) => (float[n] y) { y = If(c) <
+    then_branch = t () => (float[n] r) { q = Relu(x) r = If(c) <then_branch = u () => (float[n] w) { v = Neg(q) w = Add(v, x) },
+                                                                else_branch = o () => (float[n] w2) { w2 = Abs(q) }> },
+    else_branch = e () => (float[n] r2) { r2 = Abs(x) }> }"""
+
+
+def test_prefixes_reach_into_branches(model):
+    """So that what one of two models makes inside has no name of the other's."""
+    inner, outer = model(BRANCHES), model("g (float[n] u) => (float[n] x) { q = Relu(u) w2 = Neg(q) x = Abs(w2) }")
+    mine, theirs = ([onnx.printer.to_text(one.g).replace('[""] ', "") for one in module.add_prefix(inner, "p_").graph.node[0].attribute]
+                    for module in (compose, onnx.compose))
+    assert mine == theirs
+    joined = compose.merge_models(outer, compose.add_prefix(inner, "p_"), [("x", "p_x")])
+    onnx.checker.check_model(joined)
+    assert "p_" not in onnx.printer.to_text(inner)
+
+
 def test_joints_beside_theirs(double, model):
     other = model("other (float[k] a) => (float[k] b) { b = Relu(a) }")
     for options in ({}, {"prefix1": "one_", "prefix2": "two_"}):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -95,11 +95,47 @@ def _node_names(graph: Any) -> dict[str, None]:
     return found
 
 
+def _names_made(graph: Any) -> set[str]:
+    """Of values that a graph takes, has or makes itself."""
+    names = {one.name for one in [*graph.input, *graph.initializer]} | {one.values.name for one in graph.sparse_initializer}
+    return (names | {name for node in graph.node for name in node.output}) - {""}
+
+
+def _prefix_inside(model: Any, prefix: str) -> Any:
+    """With the prefix before names of values that graphs inside nodes make: a copy, where there are such graphs."""
+    if not any(attribute.HasField("g") or attribute.graphs for node in model.graph.node for attribute in node.attribute):
+        return model
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    waiting: list[tuple[Any, dict[str, str]]] = [(made.graph, {})]
+    while waiting:
+        graph, names = waiting.pop()
+        for node in graph.node:
+            for attribute in node.attribute:
+                for inside in [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]:
+                    known = {**names, **{name: prefix + name for name in _names_made(inside)}}
+                    _rename_in(inside, known)
+                    waiting.append((inside, known))
+    return made
+
+
+def _rename_in(graph: Any, names: Mapping[str, str]) -> None:
+    for one in [*graph.input, *graph.output, *graph.value_info, *graph.initializer, *(one.values for one in graph.sparse_initializer)]:
+        one.name = names.get(one.name, one.name)
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    for quantized in graph.quantization_annotation:
+        quantized.tensor_name = names.get(quantized.tensor_name, quantized.tensor_name)
+        for one in quantized.quant_parameter_tensor_names:
+            one.value = names.get(one.value, one.value)
+
+
 def add_prefix(model: Any, prefix: str, rename_nodes: bool | None = True, rename_edges: bool | None = True,
                rename_inputs: bool | None = True, rename_outputs: bool | None = True, rename_initializers: bool | None = True,
                rename_value_infos: bool | None = True, rename_functions: bool | None = True, inplace: bool | None = False,
                sub_graph_node: Any = None) -> Any:
-    """The prefix before the names that are chosen, wherever they occur, in nested graphs too."""
+    """The prefix before the names that are chosen, wherever they occur, and before those of values that graphs inside nodes make."""
     if not isinstance(model, onnx.ModelProto):
         raise TypeError("model argument is not an ONNX model")
     graph = model.graph
@@ -113,7 +149,7 @@ def add_prefix(model: Any, prefix: str, rename_nodes: bool | None = True, rename
             chosen.update(dict.fromkeys(names))
     nodes = {name: prefix + name for name in _node_names(graph)} if rename_nodes else {}
     functions = {one.name: prefix + one.name for one in model.functions} if rename_functions else {}
-    made = _tools.rename(model, values={name: prefix + name for name in chosen}, nodes=nodes, functions=functions)
+    made = _tools.rename(_prefix_inside(model, prefix), values={name: prefix + name for name in chosen}, nodes=nodes, functions=functions)
     for sparse in made.graph.sparse_initializer if rename_initializers else ():
         if sparse.indices.name:
             sparse.indices.name = prefix + sparse.indices.name
