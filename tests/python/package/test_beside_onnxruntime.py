@@ -112,6 +112,11 @@ def with_providers_that_are_no_list(ort, model, folder):
 
 
 @case
+def with_a_set_of_providers(ort, model, folder):
+    return ort.InferenceSession(model, providers={"CPUExecutionProvider"}).get_providers()
+
+
+@case
 def with_a_provider_that_is_a_number(ort, model, folder):
     return ort.InferenceSession(model, providers=[7])
 
@@ -377,6 +382,11 @@ def options_of_a_run(ort, model, folder):
 
 
 @case
+def options_of_a_run_that_are_a_dict(ort, model, folder):
+    session(ort, model).run(None, {"x": X}, {"terminate": False})
+
+
+@case
 def a_terminated_run(ort, model, folder):
     options = ort.RunOptions()
     options.terminate = True
@@ -450,6 +460,11 @@ def a_callback_of_a_failing_run(ort, model, folder):
 
 
 @case
+def a_callback_that_is_no_function(ort, model, folder):
+    session(ort, model, threads(ort)).run_async(None, {"x": X}, 3, None)
+
+
+@case
 def a_callback_without_inputs(ort, model, folder):
     return session(ort, model, threads(ort)).run_async(["y"], {}, lambda *told: None, None)
 
@@ -474,6 +489,40 @@ def an_ort_value(ort, model, folder):
 def an_ort_value_of_strings(ort, model, folder):
     value = ort.OrtValue.ortvalue_from_numpy(np.array(["a", "bc"], object))
     return value.data_type(), value.shape(), value.numpy()
+
+
+@case
+def an_ort_value_of_a_sequence(ort, model, folder):
+    made = []
+    for kind, array in (("float", X[0]), ("int64", np.arange(2))):
+        proto = onnx.parser.parse_model(HEADER + f"g ({kind}[n] x) => (seq({kind}[n]) y) {{ y = SequenceConstruct(x) }}")
+        one = session(ort, proto.SerializeToString())
+        binding = one.io_binding()
+        binding.bind_cpu_input("x", array)
+        binding.bind_output("y")
+        one.run_with_iobinding(binding)
+        (value,) = binding.get_outputs()
+        made.append((value.data_type(), value.element_type(), value.is_tensor_sequence(), value.has_value()))
+    return made
+
+
+@case
+def sparse_tensors_whose_parts_do_not_fit(ort, model, folder):
+    device, values, refused = ort.OrtDevice.make("cpu", 0), np.ones(2, np.float32), []
+    coordinates, compressed = ort.SparseTensor.sparse_coo_from_numpy, ort.SparseTensor.sparse_csr_from_numpy
+    for indices in ([0], [0, 0, 1], [[0, 0, 0], [1, 1, 1]], [0, 0, 1, 1], [[0, 0], [1, 1]], [0, 4]):
+        try:
+            coordinates([3, 3], values, np.array(indices), device)
+            refused.append(False)
+        except RuntimeError:
+            refused.append(True)
+    for inner, outer in (([0], [0, 1, 1, 2]), ([0, 1], [0, 1, 2]), ([0, 1], [0, 1, 1, 2])):
+        try:
+            compressed([3, 3], values, np.array(inner), np.array(outer), device)
+            refused.append(False)
+        except RuntimeError:
+            refused.append(True)
+    return refused
 
 
 @case

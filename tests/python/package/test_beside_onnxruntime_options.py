@@ -72,6 +72,15 @@ def taken(call: Callable[[Any], Any], *values: Any) -> list[str]:
 
 
 @case
+def texts_and_numbers_of_options(ort, model, folder):
+    options = ort.SessionOptions()
+    options.logid, options.profile_file_prefix, options.optimized_model_filepath = b"mine", b"trace", b"other.onnx"
+    return (options.logid, options.profile_file_prefix, options.optimized_model_filepath,
+            [taken(lambda value, name=name: setattr(options, name, value), 1, -1, np.int64(2), 2**31, -2**31 - 1, 2**40, 1.0, None)
+             for name in ("intra_op_num_threads", "inter_op_num_threads", "log_severity_level")])
+
+
+@case
 def config_entries_of_other_types(ort, model, folder):
     options, run_options = ort.SessionOptions(), ort.RunOptions()
     options.add_session_config_entry("bytes", b"text")

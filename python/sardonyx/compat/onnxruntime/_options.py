@@ -74,10 +74,12 @@ def _typed(name: str, kind: type, default: Any, doc: str = "") -> Any:
     def put(self: Any, value: Any) -> None:
         if kind is int and hasattr(value, "__index__"):
             value = value.__index__()
+            if not -2**31 <= value < 2**31:
+                raise TypeError(f"{name} is a number of 32 bits, and {value} was given")
         elif kind is bool:
             value = _truth(name, value)
-        elif kind is str and hasattr(value, "__fspath__"):
-            value = value.__fspath__()
+        elif kind is str and isinstance(value, (bytes, os.PathLike)):
+            value = os.fsdecode(value)
         elif not isinstance(value, kind):
             raise TypeError(f"{name} is of type {kind.__name__}, and {value!r} was given")
         object.__setattr__(self, attribute, value)

@@ -146,6 +146,8 @@ def _of_run(options: RunOptions | None) -> tuple[Any, dict[str, Any]]:
     """What stops the run, and the inputs that adapters bring."""
     if options is None:
         return None, {}
+    if not isinstance(options, RunOptions):
+        raise TypeError(f"run_options is a RunOptions, and {type(options).__name__} was given")
     return options._cancel, {name: value._value for one in options._adapters for name, value in one._parameters.items()}
 
 
@@ -296,6 +298,8 @@ class Session:
                   callback: Callable[[list[Any], Any, str], Any], user_data: Any, run_options: RunOptions | None = None) -> None:
         """Returns at once; `callback` is called with the results, `user_data` and "", or with [], `user_data` and what went
         wrong, on a thread of the session."""
+        if not callable(callback):
+            raise TypeError(f"callback is a function, and {type(callback).__name__} was given")
         self._require_inputs(list(input_feed))
         names = _listed(output_names) or self._output_names
         feeds = _fed(self._sess, input_feed)
@@ -495,7 +499,7 @@ class InferenceSession(Session):
         try:
             self.set_providers(providers, provider_options)
         except (ValueError, RuntimeError) as found:
-            if not self._enable_fallback or not isinstance(providers, collections.abc.Sequence):
+            if not self._enable_fallback or not isinstance(providers, collections.abc.Iterable):
                 raise
             warnings.warn(f"{found}; falling back to {self._fallback_providers}", stacklevel=2)
             self.set_providers(self._fallback_providers)

@@ -292,6 +292,10 @@ class OrtValue:
         return f"{'sparse_tensor' if kind.startswith('sparse') else 'tensor'}({self._value.element_type})"
 
     def element_type(self) -> int:
+        """A number of TensorProto.DataType; of a sequence of tensors that of its items."""
+        text = self.data_type()
+        if text.startswith("seq(tensor("):
+            return _core.element_type_number(text[len("seq(tensor("):-len("))")])
         with invalid_arguments():
             return _core.element_type_number(self._value.element_type)
 
@@ -384,13 +388,26 @@ class SparseTensor:
     @classmethod
     def sparse_coo_from_numpy(cls, dense_shape: npt.ArrayLike, values: npt.NDArray[Any], coo_indices: npt.NDArray[np.int64],
                               ort_device: Any = None) -> SparseTensor:
+        """`coo_indices`: one number for each value, in row-major order, or one for each dimension."""
         shape = tuple(int(size) for size in np.asarray(dense_shape))
-        return cls(_Coordinates(np.asarray(values), np.asarray(coo_indices, np.int64), shape))
+        numbers, indices = np.asarray(values), np.asarray(coo_indices, np.int64)
+        if indices.shape == (numbers.size * len(shape),):
+            indices = indices.reshape(numbers.size, len(shape)) if len(shape) > 1 else indices
+        elif indices.shape not in ((numbers.size,), (numbers.size, len(shape))):
+            raise RuntimeError(f"{numbers.size} values of a tensor with {len(shape)} dimensions have {numbers.size} indices or as many "
+                               f"for each dimension, and indices of shape {list(indices.shape)} were given")
+        return cls(_Coordinates(numbers, indices, shape))
 
     @classmethod
     def sparse_csr_from_numpy(cls, dense_shape: npt.ArrayLike, values: npt.NDArray[Any], inner_indices: npt.NDArray[np.int64],
                               outer_indices: npt.NDArray[np.int64], ort_device: Any = None) -> SparseTensor:
         shape = tuple(int(size) for size in np.asarray(dense_shape))
+        if len(shape) != 2 or len(inner_indices) != len(values) or len(outer_indices) not in (0, shape[0] + 1):
+            raise RuntimeError(f"a compressed matrix has two dimensions, an inner index for each value and one outer index more than rows; "
+                               f"{len(values)} values of shape {list(shape)}, {len(inner_indices)} inner and {len(outer_indices)} outer "
+                               "indices were given")
+        if len(outer_indices) and (np.any(np.diff(outer_indices) < 0) or outer_indices[0] != 0 or outer_indices[-1] != len(values)):
+            raise RuntimeError("outer indices of a compressed matrix begin with 0, never fall, and end with the number of values")
         rows = np.repeat(np.arange(len(outer_indices) - 1), np.diff(outer_indices))
         indices = np.stack([rows, np.asarray(inner_indices)], axis=1).astype(np.int64)
         return cls(_Coordinates(np.asarray(values), indices, shape), OrtSparseFormat.ORT_SPARSE_CSRC)
