@@ -96,6 +96,8 @@ nb::list described(const std::vector<StepDescription>& steps) {
 
 RunArguments run_arguments(Cancel* cancel, std::optional<double> timeout, int64_t memory_limit,
                            Profile* profile) {
+  if (memory_limit < 0)
+    refuse("memory_limit must not be negative; got " + std::to_string(memory_limit));
   return {cancel, deadline_in(timeout), memory_limit, profile};
 }
 
@@ -315,15 +317,15 @@ void bind_sessions(nb::module_& module) {
                 RunningSession(model, arguments.options(), arguments.shared_threads, arguments.log);
           },
           nb::arg("model"), nb::arg("options"))
-      .def("run", &run, nb::arg("inputs"), nb::kw_only(), nb::arg("cancel").none() = nb::none(),
-           nb::arg("timeout").none() = nb::none(), nb::arg("memory_limit") = 0,
-           nb::arg("profile").none() = nb::none(), run_text)
-      .def("run_list", &run_list, nb::arg("names").none(), nb::arg("inputs"),
+      .def("run", &run, nb::arg("inputs").none(), nb::kw_only(),
+           nb::arg("cancel").none() = nb::none(), nb::arg("timeout").none() = nb::none(),
+           nb::arg("memory_limit") = 0, nb::arg("profile").none() = nb::none(), run_text)
+      .def("run_list", &run_list, nb::arg("names").none(), nb::arg("inputs").none(),
            nb::arg("cancel").none() = nb::none(), nb::arg("profile").none() = nb::none())
-      .def("_run_async", &run_async, nb::arg("inputs"), nb::arg("callback"),
+      .def("_run_async", &run_async, nb::arg("inputs").none(), nb::arg("callback"),
            nb::arg("cancel").none() = nb::none(), nb::arg("timeout").none() = nb::none(),
            nb::arg("memory_limit") = 0, nb::arg("profile").none() = nb::none())
-      .def("run_values", &run_values, nb::arg("inputs"), nb::arg("outputs"),
+      .def("run_values", &run_values, nb::arg("inputs").none(), nb::arg("outputs"),
            nb::arg("cancel").none() = nb::none(), nb::arg("profile").none() = nb::none())
       .def_prop_ro("_inputs", [](const RunningSession& s) { return described(s.inputs()); })
       .def_prop_ro("_outputs", [](const RunningSession& s) { return described(s.outputs()); })

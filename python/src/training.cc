@@ -295,8 +295,8 @@ void bind_training(nb::module_& module) {
             return training.step(inputs, algorithm_numbered(which), std::move(accept), stopper,
                                  seconds);
           },
-          nb::arg("inputs"), nb::arg("which"), nb::arg("accept").none(), cancel, timeout)
-      .def("_infer", &RunningTraining::infer, nb::arg("inputs"), cancel, timeout)
+          nb::arg("inputs").none(), nb::arg("which"), nb::arg("accept").none(), cancel, timeout)
+      .def("_infer", &RunningTraining::infer, nb::arg("inputs").none(), cancel, timeout)
       .def("_state", &state_of)
       .def("_set_state", &RunningTraining::set_state, nb::arg("values"))
       .def("_save", &save, nb::arg("path"), nb::arg("external_data"), nb::arg("inference_only"),

@@ -296,6 +296,11 @@ def no_input(ort, model, folder):
 
 
 @case
+def nothing_for_all_inputs(ort, model, folder):
+    return session(ort, model).run(None, None)
+
+
+@case
 def another_rank(ort, model, folder):
     return session(ort, model).run(None, {"x": X[0]})
 

@@ -263,6 +263,14 @@ def test_wrong_inputs_are_named(feeds, words, double):
     assert isinstance(error.value, ValueError) and error.value.code == "bad input"
 
 
+def test_no_inputs_and_a_limit_below_0(double):
+    session = sardonyx.Session(double)
+    with pytest.raises(sardonyx.BadInputError, match="a dict by name or a list .* NoneType was given"):
+        session.run(None)
+    with pytest.raises(sardonyx.BadInputError, match="memory_limit must not be negative"):
+        session.run({"x": ONE}, memory_limit=-1)
+
+
 def test_errors_name_their_node_and_pickle(model):
     session = sardonyx.Session(model("g (float[n] x, int64[k] i) => (float[m] y) { [pick] y = Gather(x, i) }"))
     with pytest.raises(sardonyx.Error) as error:

@@ -481,6 +481,7 @@ ERRORS = {
     "an algorithm": (lambda s: s.step(DATA, 2), "2 algorithms; there is no number 2"),
     "a negative algorithm": (lambda s: s.step(DATA, -1), "counted from 0"),
     "no inputs": (lambda s: s.step(3), "a dict by name or a list in order is taken, and int was given"),
+    "nothing": (lambda s: s.step(None), "a dict by name or a list in order is taken, and NoneType was given"),
     "inference": (lambda s: s.infer({"x": X[0]}), "input 'x'"),
     "a state variable": (lambda s: s.set_state({"W2": np.zeros((16, 3), np.float32), "W": X}), "state variable 'W': is none"),
     "its shape": (lambda s: s.set_state({"b1": np.zeros(16, np.float32), "W1": X}), r"'W1': given a value, it must be float\[8,16\]"),
