@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
 
 Cancel = _core.Cancel
 Threads = _core.Threads
+
+
+def _reduced_value(value: _core.Value) -> tuple[Any, ...]:
+    if value.kind != "tensor":
+        raise TypeError(f"a Value that is a {value.kind} can't be pickled; to_python() gives what can")
+    return _restored_value, (value.to_python() if value.element_type == "string" else value.to_bytes(), value.element_type, value.shape)
+
+
+def _restored_value(elements: Any, element_type: str, shape: Sequence[int]) -> _core.Value:
+    if element_type == "string":
+        return _core.Value.of(elements)
+    return _core.Value.reinterpreted(np.frombuffer(bytearray(elements), np.uint8), element_type, shape)
+
+
+copyreg.pickle(_core.Value, _reduced_value)
 
 
 class ValueInfo(NamedTuple):

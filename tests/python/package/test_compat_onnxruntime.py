@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pickle
@@ -602,6 +603,19 @@ def test_subclasses_and_sessions_pickle(affine, tmp_path):
         again = pickle.loads(pickle.dumps(session))
         assert type(again) is type(session) and isinstance(again, ours.InferenceSession)
         np.testing.assert_array_equal(again.run(["twice"], {"x": X})[0], 2 * X)
+
+
+def test_sessions_pickle_with_what_they_were_given(affine, tmp_path):
+    options = ours.SessionOptions()
+    options.add_initializer("b", ours.OrtValue.ortvalue_from_numpy(np.array([1, 2, 3], np.float32)))
+    given = ours.InferenceSession(affine, options)
+    for again in (pickle.loads(pickle.dumps(given)), copy.deepcopy(given)):
+        np.testing.assert_array_equal(again.run(["y"], {"x": X})[0], 2 * X + [1, 2, 3])
+    weight, options = weights_beside(tmp_path), ours.SessionOptions()
+    data = (tmp_path / "m.data").read_bytes()
+    options.add_external_initializers_from_files_in_memory(["m.data"], [data], [len(data)])
+    again = pickle.loads(pickle.dumps(ours.InferenceSession((tmp_path / "m.onnx").read_bytes(), options)))
+    np.testing.assert_allclose(again.run(None, {"x": np.eye(16, dtype=np.float32)})[0], weight, rtol=1e-6)
 
 
 # --- the alias --------------------------------------------------------------------------------

@@ -440,6 +440,9 @@ def test_sizes_weights_and_values_in_between(model):
         np.testing.assert_array_equal(made["y"], 0 * ONE)
     with pytest.raises(sardonyx.BadInputError):
         session.run({"x": ONE[:2]})
+    held = sardonyx.Session(proto, initializers={"w": sardonyx.Value.of(np.array(-1, np.float32))})
+    for one in (held, pickle.loads(pickle.dumps(held)), copy.deepcopy(held)):
+        np.testing.assert_array_equal(one.run({"x": -ONE})["y"], ONE)
     for wrong in ({"dimensions": {"m": 1}}, {"initializers": {"v": ONE}}, {"extra_outputs": ["nobody"]}):
         with pytest.raises(sardonyx.BadInputError):
             sardonyx.Session(proto, **wrong)
@@ -598,6 +601,18 @@ def test_pickle_and_copies(kind, double, tmp_path):
             assert type(again) is kind
             np.testing.assert_array_equal(again(ONE), 2 * ONE)
         assert pickle.loads(pickle.dumps(session)).note == "mine"
+
+
+@pytest.mark.parametrize("array", [ONE, ONE[:0], np.array(3), np.array(["a", ""], object), ONE.astype(ml_dtypes.bfloat16),
+                                   np.array([1, -2, 3], ml_dtypes.int4)])
+def test_values_pickle(array):
+    value = sardonyx.Value.of(array)
+    for again in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+        assert (again.element_type, again.shape) == (value.element_type, value.shape)
+        again.fill(np.zeros_like(array))
+        np.testing.assert_array_equal(value.to_python(), array)
+    with pytest.raises(TypeError, match="sequence"):
+        pickle.dumps(sardonyx.Value.of([array, array]))
 
 
 def test_threads_share_a_session(double):

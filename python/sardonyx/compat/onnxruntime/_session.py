@@ -19,7 +19,7 @@ import numpy as np
 
 from ... import _core, _errors
 from ..._inference import infer_types
-from ..._model import Model
+from ..._model import Model, _Source
 from ..._profile import Profile
 from ..._session import LogMessage, ValueInfo, pack
 from ..._session import Session as _Session
@@ -433,8 +433,10 @@ def _opened(source: str | bytes, files: dict[str, bytes], **options: Any) -> Mod
                 raise error(InvalidArgument, f"'{one}' is no name of a file beside a model")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        # What is mapped stays, although the files go.
-        return Model(source, **{**options, "folder": name})
+        # What is mapped stays, although the files go: who pickles the model takes its elements along.
+        made = Model(source, **{**options, "folder": name})
+        made._source = _Source()
+        return made
 
 
 def _name_of_node(node: str, operator: str, place: int) -> str:
