@@ -158,6 +158,11 @@ def _refuse_given(options: Mapping[str, Any]) -> None:
             raise BadInputError(f"{name} is an option of whole arrays and of paths; {advice}")
 
 
+def _is_false(answer: Any) -> bool:
+    """Comparisons of what numpy has computed give its own False. None and the like are no answer."""
+    return isinstance(answer, (bool, np.bool_)) and not answer
+
+
 class _Listeners:
     """The callbacks, and what follows from their answers."""
 
@@ -180,11 +185,11 @@ class _Listeners:
 
     def on_step(self, progress: FitProgress) -> None:
         for one in self._step:
-            self.stopped |= one(progress) is False
+            self.stopped |= _is_false(one(progress))
 
     def on_epoch(self, result: EpochResult) -> None:
         for one in self._epoch:
-            self.stopped |= one(result) is False
+            self.stopped |= _is_false(one(result))
 
 
 class _Fitting:

@@ -189,6 +189,8 @@ def test_callbacks_end_the_training(whole, tmp_path):
 
     result = stopped.fit(given, 9, callbacks=[OfEpochs()], **options)
     assert result.stopped and len(result.epochs) == 2 and stopped.turn == 14
+    result = session().fit(given, 3, callbacks=lambda one: np.float32(one.step) < 4 if isinstance(one, sardonyx.FitProgress) else None, **options)
+    assert result.stopped and result.step == 4
 
     def raises(one):
         if one.step == 2:
