@@ -122,15 +122,16 @@ size_t output_index(const RunningSession& session, nb::handle name) {
   refuse("there is no output " + std::string(nb::repr(name).c_str()));
 }
 
+// Each output is handed over where its name comes last, and copied before.
 nb::object chosen(const RunningSession& session, std::vector<Value>&& values, nb::handle names) {
-  nb::list made;
-  std::vector<bool> taken(values.size());
+  std::vector<size_t> wanted, left(values.size());
   for (nb::handle name : names) {
-    const size_t i = output_index(session, name);
-    Value value = taken[i] ? Value(values[i]) : values[i];
-    made.append(object_from(Value(value)));
-    taken[i] = true;
+    wanted.push_back(output_index(session, name));
+    ++left[wanted.back()];
   }
+  nb::list made;
+  for (const size_t i : wanted)
+    made.append(object_from(--left[i] == 0 ? std::move(values[i]) : Value(values[i])));
   return made;
 }
 

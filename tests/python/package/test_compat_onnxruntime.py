@@ -148,6 +148,15 @@ def test_outputs_by_name(ort, names, count, affine):
         np.testing.assert_array_equal(one, expected[name])
 
 
+def test_outputs_by_name_are_not_copied(affine):
+    session, x = ours.InferenceSession(affine), np.ones((1000, 3), np.float32)
+    for names in (None, ["y", "twice"], ["twice"]):
+        assert all(one.base is not None and one.flags.writeable for one in session.run(names, {"x": x}))
+    first, second = session.run(["twice", "twice"], {"x": x})
+    assert not np.shares_memory(first, second)
+    np.testing.assert_array_equal(first, second)
+
+
 @BOTH
 @pytest.mark.parametrize("feed", [{"x": X.tolist()}, {"x": X[:, ::-1]}, {"x": np.asfortranarray(X)}])
 def test_what_inputs_may_be(ort, feed, affine):
