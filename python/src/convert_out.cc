@@ -161,9 +161,10 @@ nb::object object_from(Value&& value) {
     case Value::Kind::sequence: {
       nb::list items;
       KeyObjects keys;
-      for (const Value& item : value.sequence().items) {
+      Sequence sequence = value.take_sequence();
+      for (Value& item : sequence.items) {
         items.append(item.kind() == Value::Kind::map ? map_object(item.map(), keys)
-                                                     : object_from(Value(item)));
+                                                     : object_from(std::move(item)));
       }
       return items;
     }
@@ -172,8 +173,10 @@ nb::object object_from(Value&& value) {
       return map_object(value.map(), keys);
     }
     case Value::Kind::optional: {
-      const auto& held = value.optional().held;
-      return held == nullptr ? nb::none() : object_from(Value(*held));
+      if (value.optional().held == nullptr) return nb::none();
+      Value held = *value.optional().held;
+      value = {};
+      return object_from(std::move(held));
     }
   }
   return nb::none();

@@ -228,6 +228,24 @@ def test_outputs_are_the_callers(model):
             one[:] = -1
 
 
+@pytest.mark.parametrize(("kind", "text"), [
+    ("seq(float[n])", "t = Relu(x) y = SequenceConstruct(t, t, x, w)"), ("optional(float[n])", "t = Relu(x) y = Optional(t)"),
+    ("optional(seq(float[n]))", "t = Relu(x) s = SequenceConstruct(t, t, x, w) y = Optional(s)")])
+def test_items_are_the_callers(kind, text, model):
+    proto, x, weights = model(f"g (float[n] x) => ({kind} y) {{ {text} }}"), np.arange(1000, dtype=np.float32), np.full(1000, 7, np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    session = sardonyx.Session(proto)
+    for _ in range(2):
+        made = session.run({"x": x})["y"]
+        items = made if isinstance(made, list) else [made]
+        for item, expected in zip(items, (x, x, x, weights)):
+            np.testing.assert_array_equal(item, expected)
+        for item in items:  # of which none shares its memory with another one, the input or the weights
+            item[:] = -1
+            assert [(other == -1).all() for other in items].count(True) == 1 and x[1] == 1
+            item[:] = 0
+
+
 def test_an_input_handed_on_is_not_shared(model):
     x = np.arange(1000, dtype=np.float32)
     y = identity(model, "float[n]").run({"x": x})["y"]
