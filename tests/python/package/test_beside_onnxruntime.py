@@ -658,6 +658,11 @@ def a_binding_of_an_array_for_an_ort_value(ort, model, folder):
 
 
 @case
+def a_binding_to_no_memory(ort, model, folder):
+    session(ort, model).io_binding().bind_output("y", "cpu", 0, np.float32, (2, 3), 0)
+
+
+@case
 def a_binding_of_an_unknown_input(ort, model, folder):
     session(ort, model).io_binding().bind_cpu_input("z", X)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -208,6 +210,21 @@ def profiles(ort, model, folder):
     one.run(None, {"x": X})
     path = one.end_profiling()
     return pathlib.Path(path).exists(), pathlib.Path(path).name.startswith("profile"), path.endswith(".json")
+
+
+@case
+def profiles_that_nobody_ends(ort, model, folder):
+    for end in (False, True):
+        options = ort.SessionOptions()
+        options.enable_profiling = True
+        options.profile_file_prefix = str(folder / "profile")
+        one = session(ort, model, options)
+        one.run(None, {"x": X})
+        if end:
+            one.end_profiling()
+        del one
+        gc.collect()
+    return [any(event["cat"] == "Node" for event in json.loads(path.read_text())) for path in folder.glob("profile*.json")]
 
 
 @case

@@ -12,6 +12,7 @@ import os
 import pathlib
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -191,6 +192,7 @@ class Session:
     _output_names: list[str]
     _overridable_names: list[str]
     _profile: Profile | None
+    _trace: weakref.finalize[..., Any] | None  # writes it
     _is_plain: bool  # nothing stands between a run and the engine
     _takes_texts: bool
     _made_in_us: int
@@ -367,25 +369,12 @@ class Session:
     # --- profiling and the rest ---------------------------------------------------------------
 
     def end_profiling(self) -> str:
-        """Writes the trace of the runs so far and returns its path; "" where profiling is not enabled."""
-        if self._profile is None:
+        """Writes the trace of the runs so far and returns its path; "" where profiling is not enabled. A session that goes, or that
+        is there when the interpreter ends, writes it by itself."""
+        if self._trace is None:
             return ""
-        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")[:-3]
-        path = f"{self._sess_options.profile_file_prefix}_{stamp}.json"
-        events = [{"cat": "Session", "pid": os.getpid(), "tid": 0, "dur": self._made_in_us, "ts": 0, "ph": "X",
-                   "name": "session_initialization", "args": {}}]
-        places = {step.node: i for i, step in enumerate(self._profile.steps)}
-        for event in self._profile.trace_events():
-            # Whole microseconds, and the names of nodes, as readers of such files want them.
-            event["ts"], event["dur"] = int(event["ts"]) + self._made_in_us, round(event["dur"])
-            if event["cat"] == "Node":
-                about = event["args"]
-                place = places.get(event["name"], 0)
-                event["name"] = _name_of_node(event["name"], about["op_name"], place) + "_kernel_time"
-                about |= {"provider": _state.PROVIDER, "node_index": str(place)}
-            events.append(event)
-        pathlib.Path(path).write_text("[\n" + ",\n".join(map(json.dumps, events)) + "\n]\n")
-        self._profile = None
+        path: str = self._trace() or ""
+        self._trace = self._profile = None
         self._is_plain = True
         return path
 
@@ -413,6 +402,27 @@ class Session:
 
     def create_ortvalue_from_shape_and_type(self, shape: Sequence[int], element_type: Any, *_: Any) -> OrtValue:
         return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
+
+
+def _write_trace(profile: Profile, prefix: str, made_in_us: int, process: int) -> str:
+    if os.getpid() != process:  # a fork's: the trace is its parent's
+        return ""
+    stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")[:-3]
+    path = f"{prefix}_{stamp}.json"
+    events = [{"cat": "Session", "pid": process, "tid": 0, "dur": made_in_us, "ts": 0, "ph": "X", "name": "session_initialization",
+               "args": {}}]
+    places = {step.node: i for i, step in enumerate(profile.steps)}
+    for event in profile.trace_events():
+        # Whole microseconds, and the names of nodes, as readers of such files want them.
+        event["ts"], event["dur"] = int(event["ts"]) + made_in_us, round(event["dur"])
+        if event["cat"] == "Node":
+            about = event["args"]
+            place = places.get(event["name"], 0)
+            event["name"] = _name_of_node(event["name"], about["op_name"], place) + "_kernel_time"
+            about |= {"provider": _state.PROVIDER, "node_index": str(place)}
+        events.append(event)
+    pathlib.Path(path).write_text("[\n" + ",\n".join(map(json.dumps, events)) + "\n]\n")
+    return path
 
 
 # Config entries of the session's options that name files of packed weights.
@@ -549,6 +559,8 @@ class InferenceSession(Session):
         self._describe()
         self._save_optimized()
         self._made_in_us = (time.monotonic_ns() - begin) // 1000
+        self._trace = None if self._profile is None else weakref.finalize(
+            self, _write_trace, self._profile, options.profile_file_prefix, self._made_in_us, os.getpid())
         if least <= logging.DEBUG:
             _log.debug("a session of %s was made in %.3f ms", self._model_path or "a model from memory", self._made_in_us / 1000)
         self._profiling_start_time_ns = time.monotonic_ns()
@@ -616,5 +628,5 @@ class InferenceSession(Session):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        state["_profile"] = None
+        state["_profile"] = state["_trace"] = None
         return state

@@ -533,6 +533,8 @@ def at_address(element_type: Any, shape: Sequence[int], address: int) -> OrtValu
         raise RuntimeError("strings are not bound by address")
     sizes = [int(size) for size in shape]
     count = int(np.prod(sizes, dtype=np.int64))
+    if count and not address:
+        raise RuntimeError("the address of the memory is 0")
     bits = _core.element_bits(name)
     array = np.ctypeslib.as_array((ctypes.c_uint8 * ((count * bits + 7) // 8)).from_address(int(address)))
     return OrtValue(_core.Value.reinterpreted(array, name, sizes), array)
