@@ -54,7 +54,7 @@ void raise(const Error& error) {
 std::string text_of(nb::handle exception) {
   std::string text = nb::type_name(exception.type()).c_str();
   try {
-    const std::string said = nb::str(exception).c_str();
+    const std::string said = utf8_of(exception);
     if (!said.empty()) text += ": " + said;
   } catch (nb::python_error&) {  // a __str__ that fails
   }
@@ -75,6 +75,16 @@ void translate_errors() {
 
 void refuse(std::string message, std::string location) {
   throw Error(ErrorCode::bad_input, std::move(message), std::move(location));
+}
+
+std::string utf8_of(nb::handle object) {
+  const nb::object bytes =
+      nb::steal(PyUnicode_AsEncodedString(nb::str(object).ptr(), "utf-8", "backslashreplace"));
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  if (!bytes.is_valid() || PyBytes_AsStringAndSize(bytes.ptr(), &data, &size) != 0)
+    throw nb::python_error();
+  return {data, static_cast<size_t>(size)};
 }
 
 std::string remember(nb::python_error& failure) {

@@ -17,6 +17,9 @@ void translate_errors();
 // Raises sardonyx.BadInputError from C++.
 [[noreturn]] void refuse(std::string message, std::string location = {});
 
+// str() of an object as UTF-8; what has no UTF-8, such as parts of names of files, is escaped.
+std::string utf8_of(nanobind::handle object);
+
 // What code in Python raised that the engine had called on this thread. The text is for the error
 // that the engine makes of it: the exception is that error's cause once it is raised on this
 // thread, and is raised itself where it is no Exception (KeyboardInterrupt, SystemExit).

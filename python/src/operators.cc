@@ -90,8 +90,6 @@ Version version_of(const OperatorSignature& signature) {
   return version;
 }
 
-std::string text_of(nb::handle object) { return nb::str(object).c_str(); }
-
 nb::object text_object(const std::string& text) {
   PyObject* made =
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
@@ -206,7 +204,7 @@ struct InferContext {
   void set_output(int output, nb::handle type, nb::handle shape) const {
     ElementType element = ElementType::undefined;
     if (nb::isinstance<nb::str>(type))
-      element = element_type_named(text_of(type)).value_or(ElementType::undefined);
+      element = element_type_named(utf8_of(type)).value_or(ElementType::undefined);
     if (element == ElementType::undefined) element = element_type_of_dtype(type);
     if (shape.is_none()) return of().set_output_of_any_rank(output, element);
     std::vector<SymbolicDim> sizes;
@@ -243,13 +241,13 @@ void throw_if_engines_own(const nb::python_error& failure) {
   nb::object base = nb::module_::import_("sardonyx._errors").attr("Error");
   if (!failure.matches(base)) return;
   const nb::handle error = failure.value();
-  const std::string code = text_of(error.attr("code"));
+  const std::string code = utf8_of(error.attr("code"));
   for (const ErrorCode one :
        {ErrorCode::unreadable, ErrorCode::invalid_model, ErrorCode::unsupported,
         ErrorCode::bad_input, ErrorCode::run_failed, ErrorCode::cancelled, ErrorCode::out_of_memory,
         ErrorCode::internal}) {
     if (name_of(one) == code)
-      throw Error(one, text_of(error.attr("message")), text_of(error.attr("location")));
+      throw Error(one, utf8_of(error.attr("message")), utf8_of(error.attr("location")));
   }
 }
 
@@ -445,7 +443,7 @@ class PythonOperator final : public CustomOperator {
 
 void add_operator(CustomOperators& operators, const std::string& domain,
                   const std::string& signature, nb::handle object) {
-  const std::string name = text_of(object.attr("name"));
+  const std::string name = utf8_of(object.attr("name"));
   auto added = std::make_shared<PythonOperator>(object, "python." + name);
   operators.add(domain, signature, added);
   const auto versions = operator_versions(operators, domain, name);

@@ -280,6 +280,18 @@ def test_an_exception_reaches_the_caller_with_its_traceback(reference):
         assert 'raise ValueError("no such luck")' in "".join(traceback.format_exception(caught.value))
 
 
+def test_an_exception_whose_text_has_no_utf8():
+    """Names of files may be such."""
+    def missing(x):
+        raise FileNotFoundError("caf\udce9.npy")
+
+    session = sardonyx.Session(parse("g (float[n] x) => (float[n] y) { y = com.example.Missing(x) }"),
+                               operators=[sardonyx.operator("com.example", name="Missing", since=2, like="x")(missing)])
+    with pytest.raises(sardonyx.RunFailedError, match=r"FileNotFoundError: caf\\udce9\.npy") as error:
+        session(X)
+    assert isinstance(error.value.__cause__, FileNotFoundError)
+
+
 def test_what_is_no_exception_goes_through():
     with pytest.raises(KeyboardInterrupt):
         broken("interrupt")(X)
