@@ -2,10 +2,10 @@
 #include "sardonyx/edit.h"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include "convert.h"
 #include "model.h"
+#include "text.h"
 
 namespace sardonyx::python {
 

@@ -1,6 +1,5 @@
 #include "errors.h"
-
-#include <nanobind/stl/string.h>
+#include "text.h"
 
 #include <new>
 #include <utility>

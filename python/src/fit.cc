@@ -1,6 +1,5 @@
 // The loop over whole arrays: sardonyx._core.fit and measure.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "errors.h"
 #include "interrupt.h"
 #include "sardonyx/fit.h"
+#include "text.h"
 #include "training.h"
 
 namespace sardonyx::python {

@@ -1,7 +1,6 @@
 // Types and shapes, and profiles.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <map>
@@ -10,6 +9,7 @@
 #include "model.h"
 #include "sardonyx/infer.h"
 #include "sardonyx/profile.h"
+#include "text.h"
 
 namespace sardonyx::python {
 

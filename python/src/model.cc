@@ -1,7 +1,6 @@
 #include "model.h"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -13,6 +12,7 @@
 #include "owner.h"
 #include "sardonyx/edit.h"
 #include "sardonyx/passes.h"
+#include "text.h"
 
 namespace sardonyx::python {
 

@@ -3,7 +3,6 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
@@ -21,6 +20,7 @@
 #include "sardonyx/infer.h"
 #include "sardonyx/model.h"
 #include "sardonyx/signatures.h"
+#include "text.h"
 
 namespace sardonyx::python {
 

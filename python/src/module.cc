@@ -1,6 +1,5 @@
 // The extension module sardonyx._core: what sardonyx/*.py is written on. Not for direct use.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <atomic>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include "model.h"
 #include "numpy_types.h"
 #include "sardonyx/session.h"
+#include "text.h"
 
 namespace {
 

@@ -1,7 +1,6 @@
 #include "operators.h"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "numpy_types.h"
 #include "owner.h"
 #include "sardonyx/signatures.h"
+#include "text.h"
 
 namespace sardonyx::python {
 

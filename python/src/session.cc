@@ -19,7 +19,8 @@ namespace {
 std::atomic<int> forks{0};  // in the history of this process
 
 nb::object interned(const std::string& name) {
-  PyObject* text = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
+  PyObject* text =
+      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape");
   if (text == nullptr) throw nb::python_error();
   PyUnicode_InternInPlace(&text);
   return nb::steal(text);

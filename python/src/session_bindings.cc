@@ -4,7 +4,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "interrupt.h"
 #include "sardonyx/packing.h"
 #include "session.h"
+#include "text.h"
 
 namespace sardonyx::python {
 namespace {

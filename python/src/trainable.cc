@@ -1,7 +1,6 @@
 // sardonyx._core.make_trainable.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -13,6 +12,7 @@
 #include "errors.h"
 #include "model.h"
 #include "sardonyx/training_artifacts.h"
+#include "text.h"
 
 namespace sardonyx::python {
 

@@ -3,7 +3,6 @@
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "convert.h"
 #include "errors.h"
 #include "interrupt.h"
+#include "text.h"
 
 namespace sardonyx::python {
 namespace {

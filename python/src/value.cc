@@ -1,7 +1,6 @@
 // sardonyx.Value.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
@@ -13,6 +12,7 @@
 #include "numpy_types.h"
 #include "packed.h"
 #include "sardonyx/value.h"
+#include "text.h"
 
 namespace sardonyx::python {
 namespace {

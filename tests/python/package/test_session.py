@@ -62,6 +62,37 @@ def test_a_file_object_brings_its_folder(model, tmp_path):
     np.testing.assert_array_equal(sardonyx.Session(data, folder=tmp_path).run({"x": ONE})["y"], ONE * [1, 2, 3, 4])
 
 
+@pytest.mark.parametrize("place", ["GIVEN", "MADE_", "NODE_", "SIZE_"])
+def test_names_that_are_no_utf8(place, model):
+    """As exporters on systems with other encodings have written them."""
+    data = model("g (float[SIZE_] GIVEN) => (float[SIZE_] MADE_) { [NODE_] MADE_ = Softmax(GIVEN) }").SerializeToString()
+    data, name = data.replace(place.encode(), b"caf\xe9_"), "caf\udce9_"
+    given, made = (name if place == one else one for one in ("GIVEN", "MADE_"))
+    session = sardonyx.Session(data, warn=lambda *told: None)
+    assert [one.name for one in (*session.inputs, *session.outputs)] == [given, made]
+    np.testing.assert_array_equal(session.run({given: ONE})[made], session([*ONE]))
+    assert (name if place == "SIZE_" else "SIZE_") in sardonyx.infer_types(sardonyx.Model(data, warn=lambda *told: None))[made].shape[0]
+    texts = f"{session.inputs} {session.outputs} {session.steps} {session.profile([ONE]).steps}"
+    assert repr(name)[1:-1] in texts
+    renamed = sardonyx.rename(data, values={given: "x"}, dimensions={name: "n"} if place == "SIZE_" else {})
+    assert sardonyx.Session(renamed, warn=lambda *told: None).inputs[0].name == "x"
+    with pytest.raises(sardonyx.BadInputError):
+        session.run({given: np.zeros((2, 2), np.float32)})
+
+
+def test_files_whose_names_are_no_utf8(model, double, tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    path, other = folder / os.fsdecode(b"\xff.onnx"), folder / os.fsdecode(b"\xfe.onnx")
+    sardonyx.save(double, path)
+    np.testing.assert_array_equal(sardonyx.Session(path, cache_folder=folder / "cache").run([ONE])[0], 2 * ONE)
+    assert sardonyx.check(path).ok and sardonyx.infer_types(str(path))["y"].shape == ("n",)
+    sardonyx.infer_shapes(path, other)
+    assert other.exists() and (folder / "cache").is_dir()
+    with pytest.raises(sardonyx.UnreadableError):
+        sardonyx.Model(folder / os.fsdecode(b"\xfd.onnx"))
+
+
 def test_what_is_no_model(tmp_path):
     with pytest.raises(TypeError, match="a model is a path, bytes"):
         sardonyx.Session(3)
