@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from ._model import Model, ModelSource
+from ._options import list_of, path_of
 
 if TYPE_CHECKING:
     from ._operators import Operator
@@ -132,8 +133,8 @@ def check(model: ModelSource, *, profile: str = "standard", full: bool = False, 
     `profile`: "runnable" (only what makes running impossible), "standard" or "strict". `full`: types and shapes are inferred
     too. `data`: external data is looked at. `operators` in Python, and those of `libraries`, are held against their signatures.
     """
-    options = (profile, full, data, unknown_domains_are_errors, [os.fsdecode(one) for one in operator_sets],
-               [os.fsdecode(one) for one in libraries])
+    options = (profile, full, data, unknown_domains_are_errors, [path_of("operator_sets", one) for one in list_of("operator_sets", operator_sets)],
+               [path_of("libraries", one) for one in list_of("libraries", libraries)])
     if operators:
         model = Model(model, load_external_data=False, warn=_quiet, operators=operators)
     if isinstance(model, (str, os.PathLike)):
@@ -159,7 +160,7 @@ def inline(model: ModelSource) -> Any:
 def extract(model: ModelSource, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
     """The part that makes `outputs` of `inputs`. Raises BadInputError for unknown names, and inputs that are missing."""
     opened = _opened(model)
-    return given_back(model, _made(_core.extract(opened._held, list(inputs), list(outputs)), opened))
+    return given_back(model, _made(_core.extract(opened._held, list_of("inputs", inputs), list_of("outputs", outputs)), opened))
 
 
 def merge(first: ModelSource, second: ModelSource, connections: Mapping[str, str] | Sequence[tuple[str, str]], *,
@@ -167,7 +168,7 @@ def merge(first: ModelSource, second: ModelSource, connections: Mapping[str, str
     """Two models as one: outputs of the first feed inputs of the second, by their names."""
     pairs = [(left, right) for left, right in (connections.items() if isinstance(connections, Mapping) else connections)]
     one, other = _opened(first), _opened(second)
-    held = _core.merge(one._held, other._held, pairs, first_prefix, second_prefix, list(outputs))
+    held = _core.merge(one._held, other._held, pairs, first_prefix, second_prefix, list_of("outputs", outputs))
     return given_back(first, _made(held, one, other))
 
 

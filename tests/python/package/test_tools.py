@@ -171,6 +171,15 @@ def test_functions_are_inlined(model):
     np.testing.assert_array_equal(sardonyx.Session(made)(X[0]), 2 * X[0])
 
 
+def test_a_text_is_no_list_of_names(two):
+    for call, name in ((lambda: sardonyx.extract(two, "x", ["y"]), "inputs"), (lambda: sardonyx.extract(two, ["x"], "y"), "outputs"),
+                       (lambda: sardonyx.merge(two, two, {"y": "x"}, second_prefix="p", outputs="py"), "outputs"),
+                       (lambda: sardonyx.check(two, operator_sets="set.txt"), "operator_sets"),
+                       (lambda: sardonyx.check(two, libraries=3), "libraries")):
+        with pytest.raises(TypeError, match=f"{name} takes a list"):
+            call()
+
+
 def test_parts_and_joints(two, model):
     double = model("double (float[n,3] x) => (float[n,3] y) { y = Add(x, x) }")
     part = sardonyx.extract(two, ["t"], ["y"])
