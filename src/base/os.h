@@ -69,6 +69,11 @@ int open(const std::string& path, Opening opening);
 // The same for a new file; EEXIST where there is one. Without permissions it has those that the
 // process gives to new files.
 int create(const std::string& path, std::optional<unsigned> permissions);
+// A new file in a folder, to read and write, that has no name, and is gone with its descriptor
+// unless give_name() gives it one; -1 where the system has no such files.
+int create_unnamed(const std::string& folder, std::optional<unsigned> permissions);
+// EEXIST where there is a file of that name.
+bool give_name(int descriptor, const std::string& path);
 // To look at what is inside, for wire/confined_open.h.
 int open_folder(const std::string& path);
 void close(int descriptor);

@@ -83,6 +83,23 @@ int create(const std::string& path, std::optional<unsigned> permissions) {
   return made;
 }
 
+#ifdef O_TMPFILE
+int create_unnamed(const std::string& folder, std::optional<unsigned> permissions) {
+  const int made =
+      ::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, permissions.value_or(0666));
+  if (made >= 0 && permissions) ::fchmod(made, *permissions);
+  return made;
+}
+
+bool give_name(int descriptor, const std::string& path) {
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  return ::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+#else
+int create_unnamed(const std::string&, std::optional<unsigned>) { return -1; }
+bool give_name(int, const std::string&) { return false; }
+#endif
+
 int open_folder(const std::string& path) {
   return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }

@@ -222,6 +222,9 @@ int create(const std::string& path, std::optional<unsigned>) {
   return descriptor_of(handle, _O_RDWR);
 }
 
+int create_unnamed(const std::string&, std::optional<unsigned>) { return -1; }
+bool give_name(int, const std::string&) { return false; }
+
 int open_folder(const std::string& path) {
   const HANDLE handle = CreateFileW(wide(path).c_str(), GENERIC_READ, shared, nullptr,
                                     OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr);

@@ -162,7 +162,7 @@ uint64_t fill(int descriptor, const FileToWrite& file, bool is_new) {
 
 struct Temporary {
   os::Descriptor file;
-  std::string path;
+  std::string path;  // empty while it has no name
   ~Temporary() {
     file.reset();  // before its name goes, for systems that keep the names of open files
     if (!path.empty()) os::remove(path);
@@ -178,26 +178,79 @@ struct Temporary {
           std::strerror(problem));
 }
 
-void create_beside(const std::string& path, std::optional<unsigned> permissions,
-                   Temporary& temporary) {
+// Waits until the disk has it.
+void store(int descriptor, const std::string& path) {
+  if (!os::sync(descriptor))
+    fail_at(path, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
+}
+
+// Finds a name beside `path` that `take` can have. False, with errno: it can't.
+template <class Take>
+bool take_name(const std::string& path, Temporary& temporary, const Take& take) {
   constexpr size_t longest = 200;  // of a name that may have 255 bytes, so that more may follow
   const size_t name_begin = path.find_last_of(os::separators) + 1;
   const std::string stem = path.substr(0, std::min(path.size(), name_begin + longest));
   std::random_device random;
   for (int tries = 0; tries < 100; ++tries) {
     std::string name = fmt::format("{}.{:08x}.tmp", stem, random());
-    const int made = os::create(name, permissions);
-    if (made >= 0) {
-      temporary.file = os::Descriptor(made);
+    if (take(name)) {
       temporary.path = std::move(name);
-      return;
+      return true;
     }
     if (errno != EEXIST) break;
   }
-  cannot_create(path, errno);
+  return false;
 }
 
-// What is no regular file is written at once; `temporary` then stays empty. Returns the size.
+void create_named(const std::string& path, std::optional<unsigned> permissions,
+                  Temporary& temporary) {
+  const bool made = take_name(path, temporary, [&](const std::string& name) {
+    temporary.file = os::Descriptor(os::create(name, permissions));
+    return temporary.file.is_open();
+  });
+  if (!made) cannot_create(path, errno);
+}
+
+// Without a name, where the system can, so that a process that is ended leaves nothing.
+void create_beside(const std::string& path, std::optional<unsigned> permissions,
+                   Temporary& temporary) {
+  temporary.file = os::Descriptor(os::create_unnamed(os::folder_of(path), permissions));
+  if (!temporary.file.is_open()) create_named(path, permissions, temporary);
+}
+
+void copy_all(int from, int to, const std::string& path) {
+  std::vector<char> bytes(size_t{1} << 20);
+  uint64_t at = 0;
+  while (const int64_t count = os::read_at(from, bytes.data(), bytes.size(), at)) {
+    for (int64_t done = 0; done < count;) {
+      const int64_t written = os::write(to, bytes.data() + done, static_cast<size_t>(count - done));
+      if (written <= 0) break;
+      done += written;
+    }
+    at += static_cast<uint64_t>(std::max<int64_t>(count, 0));
+    const auto info = os::info_of(to);
+    if (count < 0 || !info || info->size != at)
+      fail_at(path, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
+  }
+}
+
+void name_beside(const std::string& path, Temporary& temporary) {
+  if (!temporary.path.empty()) return;
+  const auto give = [&](const std::string& name) {
+    return os::give_name(temporary.file.get(), name);
+  };
+  if (take_name(path, temporary, give)) return;
+  // Naming takes /proc, and that nothing forbids links.
+  const auto info = os::info_of(temporary.file.get());
+  Temporary named;
+  create_named(path, info ? std::optional(info->permissions) : std::nullopt, named);
+  copy_all(temporary.file.get(), named.file.get(), path);
+  std::swap(temporary.file, named.file);
+  std::swap(temporary.path, named.path);
+  store(temporary.file.get(), path);
+}
+
+// What is no regular file is written at once; `temporary` then has no file. Returns the size.
 uint64_t fill_beside(const FileToWrite& file, Temporary& temporary) {
   const std::string& path = file.path;
   if (path.empty()) fail(ErrorCode::unreadable, "the name of a file to write is empty");
@@ -212,9 +265,7 @@ uint64_t fill_beside(const FileToWrite& file, Temporary& temporary) {
   }
   create_beside(path, info ? std::optional(info->permissions) : std::nullopt, temporary);
   const uint64_t size = fill(temporary.file.get(), file, true);
-  if (!os::sync(temporary.file.get())) {
-    fail_at(path, ErrorCode::unreadable, "cannot write: {}", std::strerror(errno));
-  }
+  store(temporary.file.get(), path);
   return size;
 }
 
@@ -232,7 +283,8 @@ uint64_t write_files(std::span<const FileToWrite> files) {
   for (size_t i = 0; i < files.size(); ++i) size += fill_beside(files[i], temporaries[i]);
   for (size_t i = 0; i < files.size(); ++i) {
     Temporary& temporary = temporaries[i];
-    if (temporary.path.empty()) continue;
+    if (!temporary.file.is_open()) continue;
+    name_beside(files[i].path, temporary);
     temporary.file.reset();
     if (!os::replace(temporary.path, files[i].path)) {
       fail_at(files[i].path, ErrorCode::unreadable, "cannot put the written file in place: {}",

@@ -14,6 +14,7 @@
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "base/os.h"
 #include "scratch_folder.h"
 
 #ifndef _WIN32
@@ -134,6 +135,19 @@ TEST(Sinks, NothingIsLeftOfAFileThatFails) {
 }
 
 #ifndef _WIN32
+TEST(Sinks, AProcessThatIsEndedLeavesNothing) {
+  const test::ScratchFolder folder;
+  if (!os::Descriptor(os::create_unnamed(folder.path(), {})).is_open())
+    GTEST_SKIP() << "the file system has no files without names";
+  const std::string path = folder / "target";
+  wire::write_file(path, [&](wire::Sink& sink) {
+    sink.put(std::string(size_t{12} << 20, 'x'));
+    EXPECT_TRUE(folder.files().empty());
+  });
+  EXPECT_EQ(content_of(path).size(), size_t{12} << 20);
+  EXPECT_EQ(folder.files().size(), 1u);
+}
+
 TEST(Sinks, AFileThatIsReplacedKeepsItsPermissions) {
   const test::ScratchFolder folder;
   const mode_t before = umask(022);
