@@ -63,38 +63,37 @@ void AsyncRuns::start_thread(State& state) {
   });
 }
 
-void AsyncRuns::add(std::function<void()> work) {
-  const size_t fewer = enqueue(std::move(work));
-  if (fewer == 0 || told_.exchange(true)) return;
+void AsyncRuns::tell_of_fewer(size_t threads) const {
   log_.tell({.level = LogLevel::warning,
              .place = "session",
              .message = fmt::format("asynchronous runs go on {} threads instead of {}: the system "
                                     "does not start another",
-                                    fewer, max_threads_),
+                                    threads, max_threads_),
              .advice = "further runs wait for their turn; raise the limit of processes"});
 }
 
-size_t AsyncRuns::enqueue(std::function<void()> work) {
-  State& state = *state_;
-  const std::lock_guard lock(state.mutex);
-  state.queue.push_back(std::move(work));
-  size_t fewer = 0;
+void AsyncRuns::add(std::function<void()> work) {
+  const std::shared_ptr<State> state = state_;
+  std::unique_lock lock(state->mutex);
   // Once it stops, only its own threads add anything: they go on until nothing waits.
-  if (!state.stops && state.queue.size() > state.idle && state.threads.size() < max_threads_) {
+  if (!state->stops && state->queue.size() >= state->idle && state->threads.size() < max_threads_) {
     try {
-      start_thread(state);
+      start_thread(*state);
     } catch (const std::exception& error) {
       // Without one more the threads that there are do the work.
-      if (state.threads.empty()) {
-        state.queue.pop_back();
+      const size_t threads = state->threads.size();
+      if (threads == 0)
         fail(ErrorCode::out_of_memory, "the system does not start a thread for the run: {}",
              error.what());
+      if (!std::exchange(told_, true)) {
+        lock.unlock();
+        tell_of_fewer(threads);
+        lock.lock();
       }
-      fewer = state.threads.size();
     }
   }
-  state.wake.notify_one();
-  return fewer;
+  state->queue.push_back(std::move(work));
+  state->wake.notify_one();
 }
 
 void AsyncRuns::finish() {

@@ -1,7 +1,7 @@
 // Threads that runs of a session go on when their caller does not wait for them.
 #pragma once
 
-#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -21,7 +21,8 @@ class AsyncRuns {
   AsyncRuns(const AsyncRuns&) = delete;
   AsyncRuns& operator=(const AsyncRuns&) = delete;
 
-  // `work` throws nothing. Throws Error (out_of_memory) where no thread can be started.
+  // `work` throws nothing, and may end this object before the call returns. Throws Error
+  // (out_of_memory) where no thread can be started.
   void add(std::function<void()> work);
 
   // Returns when all work is done and all threads have ended, but for the thread that calls it
@@ -31,14 +32,13 @@ class AsyncRuns {
  private:
   struct State;
   void start_thread(State& state);
-  // How many threads there are where one more could not be started; 0 otherwise.
-  size_t enqueue(std::function<void()> work);
+  void tell_of_fewer(size_t threads) const;
 
   const size_t max_threads_;
   const std::vector<int> processors_;
   const SessionLog log_;
-  std::atomic<bool> told_ = false;  // of fewer threads
-  std::shared_ptr<State> state_;    // which a thread that outlives this object keeps
+  bool told_ = false;             // of fewer threads; under the state's lock
+  std::shared_ptr<State> state_;  // which a thread that outlives this object keeps
 };
 
 }  // namespace sardonyx
