@@ -524,6 +524,18 @@ TEST(SingleNode, ResizeOfACropByScalesReachesItsEnd) {
   }
 }
 
+// That is less than the input, and nothing is sampled down.
+TEST(SingleNode, ResizeOfACropByAScaleOfOneIsNotBlurred) {
+  const auto cropped = [](const std::string& antialias) {
+    const std::string graph =
+        "g (float[8] x) => (y) <float[2] roi = {0.5, 1}, float[1] scales = {1}> {"
+        " y = Resize<mode = \"linear\", antialias = " +
+        antialias + ", coordinate_transformation_mode = \"tf_crop_and_resize\">(x, roi, scales) }";
+    return floats_of(run(19, graph, {{"x", floats({0, 1, 0, 1, 0, 1, 0, 1}, {8})}}));
+  };
+  EXPECT_EQ(cropped("1"), cropped("0"));
+}
+
 TEST(SingleNode, OldPReluOfAScalarTakesASlopeOfOneElement) {
   const std::string graph =
       "g (float[] x) => (float[] y) <float[1] slope = {0.5}> { y = PRelu(x, slope) }";

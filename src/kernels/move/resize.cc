@@ -25,7 +25,7 @@ T source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
   const auto in = static_cast<T>(a.in), scale = static_cast<T>(a.scale), at = static_cast<T>(o);
   // The formulas use the output's size with the fraction that some scales make; none are those that
   // rounding of the scale makes.
-  const T scaled = scale * in, out = static_cast<T>(a.out);
+  const T scaled = scale * in * static_cast<T>(a.extent), out = static_cast<T>(a.out);
   const T width = std::fabs(scaled - out) <= out * T(1e-5) ? out : scaled;
   switch (mode) {
     case CoordinateMode::align_corners: return width == 1 ? 0 : at * (in - 1) / (width - 1);

@@ -40,6 +40,7 @@ struct ResizeAxis {
   int64_t out = 1;
   double scale = 1;                   // as given, or out / in where sizes were given
   double roi_start = 0, roi_end = 1;  // tf_crop_and_resize only, normalised
+  double extent = 1;                  // of the region that `scale` is a scale of
 };
 
 // The sampling tables of one resize, made once and run many times from many threads.

@@ -177,7 +177,7 @@ std::vector<kernels::ResizeAxis> axes_of(const ResizeSettings& s, const Values& 
     axis.roi_start = values.roi[i], axis.roi_end = values.roi[n + i];
     // Given as such, scales are those of the crop; computed from sizes they have its extent.
     const double extent = axis.roi_end - axis.roi_start;
-    if (!values.scales.empty() && extent > 0) axis.scale *= extent;
+    if (!values.scales.empty() && extent > 0) axis.extent = extent;
   }
   return result;
 }
