@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/value_kind.h"
 
 namespace sardonyx {
 namespace {
@@ -93,7 +94,8 @@ std::string_view name_of(Value::Kind kind) {
 
 namespace {
 [[noreturn]] void wrong_kind(Value::Kind found, Value::Kind asked) {
-  fail(ErrorCode::bad_input, "the value is a {}, asked for a {}", name_of(found), name_of(asked));
+  fail(ErrorCode::bad_input, "the value is {}, asked for {}", with_article(found),
+       with_article(asked));
 }
 }  // namespace
 

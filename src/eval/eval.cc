@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "base/value_kind.h"
 #include "ir/internal_domain.h"
 #include "ir/origin.h"
 #include "ir/tensor.h"
@@ -166,8 +167,8 @@ std::unique_ptr<ops::Step> prepare_step(InferredNode& inferred, const ir::Node& 
 void check_made(const ir::Node& node, size_t i, const ir::ValueType& type, const Value& made) {
   if (!type.is_tensor()) return;
   if (!made.is_tensor()) {
-    fail_at(ir::place_of(node), ErrorCode::run_failed, "output '{}' is a {}, not a tensor",
-            node.outputs[i], name_of(made.kind()));
+    fail_at(ir::place_of(node), ErrorCode::run_failed, "output '{}' is {}, not a tensor",
+            node.outputs[i], with_article(made.kind()));
   }
   const ElementType element = made.tensor().element_type();
   if (type.element != ElementType::undefined && type.element != element) {

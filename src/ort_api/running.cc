@@ -1,6 +1,7 @@
 // Running sessions.
 #include <algorithm>
 
+#include "base/value_kind.h"
 #include "ort_api/handles.h"
 #include "ort_api/run_values.h"
 
@@ -54,8 +55,8 @@ bool is_given(const OrtValue* output) { return output != nullptr && output->valu
 
 void require_same_type(const Value& made, const Tensor& given) {
   if (!made.is_tensor())
-    refuse(ORT_INVALID_ARGUMENT, "an output was given a tensor to be written to, and is a {}",
-           name_of(made.kind()));
+    refuse(ORT_INVALID_ARGUMENT, "an output was given a tensor to be written to, and is {}",
+           with_article(made.kind()));
   const Tensor& tensor = made.tensor();
   if (tensor.element_type() != given.element_type() || tensor.shape() != given.shape())
     refuse(ORT_INVALID_ARGUMENT, "an output was given a tensor {}{} to be written to, and is {}{}",

@@ -2,6 +2,7 @@
 // them in the form they were made in; runs take coordinates.
 #include <algorithm>
 
+#include "base/value_kind.h"
 #include "ort_api/handles.h"
 
 namespace sardonyx::ort_api {
@@ -27,8 +28,8 @@ ElementType sparse_element_type(ONNXTensorElementDataType type) {
 const SparseTensor& sparse_tensor_of(const OrtValue* value, const char* name) {
   const Value& held = required(value, name).value;
   if (held.kind() != Value::Kind::sparse_tensor)
-    refuse(ORT_INVALID_ARGUMENT, "'{}' is a sparse tensor in this function; a {} was given", name,
-           name_of(held.kind()));
+    refuse(ORT_INVALID_ARGUMENT, "'{}' is a sparse tensor in this function; {} was given", name,
+           with_article(held.kind()));
   return held.sparse_tensor();
 }
 

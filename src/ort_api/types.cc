@@ -1,6 +1,7 @@
 // Types: of a model's inputs and outputs, and of values.
 #include <algorithm>
 
+#include "base/value_kind.h"
 #include "ort_api/handles.h"
 
 namespace sardonyx::ort_api {
@@ -192,7 +193,7 @@ OrtStatus* GetTensorTypeAndShape(const OrtValue* value, OrtTensorTypeAndShapeInf
   return guarded([&] {
     const Value& held = required(value, "value").value;
     if (held.kind() != Value::Kind::tensor && held.kind() != Value::Kind::sparse_tensor)
-      refuse(ORT_FAIL, "a {} has no element type and shape", name_of(held.kind()));
+      refuse(ORT_FAIL, "{} has no element type and shape", with_article(held.kind()));
     give(out, "out", new OrtTensorTypeAndShapeInfo(type_of(held).tensor));
   });
 }

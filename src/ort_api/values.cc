@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/value_kind.h"
 #include "ir/tensor.h"
 #include "ort_api/handles.h"
 #include "sardonyx/elements.h"
@@ -131,7 +132,7 @@ OrtStatus* GetTensorMemoryInfo(const OrtValue* value, const OrtMemoryInfo** out)
   return guarded([&] {
     if (!required(value, "value").value.is_tensor() &&
         value->value.kind() != Value::Kind::sparse_tensor)
-      refuse(ORT_FAIL, "a {} has no memory of its own", name_of(value->value.kind()));
+      refuse(ORT_FAIL, "{} has no memory of its own", with_article(value->value.kind()));
     required(out, "mem_info") = &cpu_memory();
   });
 }
@@ -208,7 +209,7 @@ OrtStatus* GetValueCount(const OrtValue* value, size_t* out) {
     } else if (held.kind() == Value::Kind::map) {
       required(out, "out") = 2;  // keys and values
     } else {
-      refuse(ORT_FAIL, "a {} is made of no other values", name_of(held.kind()));
+      refuse(ORT_FAIL, "{} is made of no other values", with_article(held.kind()));
     }
   });
 }
@@ -231,7 +232,7 @@ OrtStatus* GetValue(const OrtValue* value, int index, OrtAllocator*, OrtValue** 
       const std::vector<size_t> places = sorted_places(map.keys);
       *out = new OrtValue{index == 0 ? keys_at(map.keys, places) : values_of(map, places)};
     } else {
-      refuse(ORT_FAIL, "a {} is made of no other values", name_of(held.kind()));
+      refuse(ORT_FAIL, "{} is made of no other values", with_article(held.kind()));
     }
   });
 }
@@ -305,8 +306,8 @@ void ReleaseValue(OrtValue* value) { delete value; }
 const Tensor& tensor_of(const OrtValue* value, const char* name) {
   const Value& held = required(value, name).value;
   if (!held.is_tensor())
-    refuse(ORT_INVALID_ARGUMENT, "'{}' is a tensor in this function; a {} was given", name,
-           name_of(held.kind()));
+    refuse(ORT_INVALID_ARGUMENT, "'{}' is a tensor in this function; {} was given", name,
+           with_article(held.kind()));
   return held.tensor();
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
+#include "base/value_kind.h"
 #include "infer/conversion_advice.h"
 #include "run/plan.h"
 
@@ -12,6 +15,23 @@ std::string place_of(std::string_view input) { return fmt::format("input '{}'", 
 
 [[noreturn]] void refuse(std::string_view input, const std::string& why) {
   throw ShapeMismatch(ErrorCode::bad_input, why, place_of(input));
+}
+
+// The type with `open` for sizes that only inference has a name for, as those of items are.
+ir::ValueType with_unnamed_sizes(ir::ValueType type, const ir::Dim& open) {
+  if (type.shape) {
+    for (ir::Dim& dim : *type.shape) {
+      if (const ir::Symbol* symbol = dim.as_symbol(); symbol && symbol->decided_by_run) dim = open;
+    }
+  }
+  if (type.nested)
+    type.nested = std::make_shared<const ir::ValueType>(with_unnamed_sizes(*type.nested, open));
+  return type;
+}
+
+std::string text_of(const ir::ValueType& wanted) {
+  ir::SymbolTable symbols;
+  return with_unnamed_sizes(wanted, ir::Dim(symbols.named("?"))).to_string();
 }
 
 }  // namespace
@@ -25,11 +45,11 @@ void match_kind(std::string_view input, const ir::ValueType& wanted, const Value
   if (!given.is_tensor() || !wanted.is_tensor()) {
     if (ir::kind_of(given) == wanted.kind) return;
     refuse(input,
-           fmt::format("is a {}, the model takes {}", name_of(given.kind()), wanted.to_string()));
+           fmt::format("is {}, the model takes {}", with_article(given.kind()), text_of(wanted)));
   }
   const ElementType type = given.tensor().element_type();
   if (wanted.element == ElementType::undefined || wanted.element == type) return;
-  refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), wanted.to_string(),
+  refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), text_of(wanted),
                             infer::conversion_advice(type, wanted.element)));
 }
 
@@ -44,18 +64,19 @@ void match_part(std::string_view input, const ir::ValueType& whole, const ir::Va
   if (wanted == nullptr || !wanted->is_known()) return;
   if (ir::kind_of(given) != wanted->kind)
     refuse(input,
-           fmt::format("holds a {}, the model takes {}", name_of(given.kind()), whole.to_string()));
+           fmt::format("holds {}, the model takes {}", with_article(given.kind()), text_of(whole)));
   if (!given.is_tensor()) return match_parts(input, whole, *wanted, given);
   const ElementType type = given.tensor().element_type();
   if (wanted->element == ElementType::undefined || wanted->element == type) return;
-  refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), whole.to_string(),
+  refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), text_of(whole),
                             infer::conversion_advice(type, wanted->element)));
 }
 
-void match_sparse(std::string_view input, const ir::ValueType& wanted, const SparseTensor& given) {
+void match_sparse(std::string_view input, const ir::ValueType& whole, const ir::ValueType& wanted,
+                  const SparseTensor& given) {
   const ElementType type = given.values.element_type();
   if (wanted.element != ElementType::undefined && wanted.element != type)
-    refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), wanted.to_string(),
+    refuse(input, fmt::format("holds {}, the model takes {}{}", name_of(type), text_of(whole),
                               infer::conversion_advice(type, wanted.element)));
   if (!wanted.shape) return;
   bool fits = wanted.shape->size() == given.shape.size();
@@ -64,8 +85,8 @@ void match_sparse(std::string_view input, const ir::ValueType& wanted, const Spa
     fits = given.shape[d] >= 0 && (!size.is_constant() || *size.value() == given.shape[d]);
   }
   if (!fits)
-    refuse(input, fmt::format("has shape {}, the model takes {}", to_string(given.shape),
-                              wanted.to_string()));
+    refuse(input,
+           fmt::format("has shape {}, the model takes {}", to_string(given.shape), text_of(whole)));
 }
 
 void match_parts(std::string_view input, const ir::ValueType& whole, const ir::ValueType& wanted,
@@ -83,10 +104,11 @@ void match_parts(std::string_view input, const ir::ValueType& whole, const ir::V
       const ElementType keys = given.map().keys.element_type();
       if (wanted.element != ElementType::undefined && wanted.element != keys)
         refuse(input,
-               fmt::format("has keys of {}, the model takes {}", name_of(keys), whole.to_string()));
+               fmt::format("has keys of {}, the model takes {}", name_of(keys), text_of(whole)));
       return match_all(given.map().values);
     }
-    case Value::Kind::sparse_tensor: return match_sparse(input, wanted, given.sparse_tensor());
+    case Value::Kind::sparse_tensor:
+      return match_sparse(input, whole, wanted, given.sparse_tensor());
     default: return;
   }
 }
@@ -102,7 +124,7 @@ void match_shape(std::string_view input, const ir::ValueType& wanted,
                  std::span<const int64_t> shape, std::span<int64_t> sizes,
                  const BoundBy& bound_by) {
   const auto message = [&](const std::string& why) {
-    return fmt::format("has shape {}, the model takes {}: {}", to_string(shape), wanted.to_string(),
+    return fmt::format("has shape {}, the model takes {}: {}", to_string(shape), text_of(wanted),
                        why);
   };
   const auto complain = [&](const std::string& why) { refuse(input, message(why)); };

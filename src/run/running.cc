@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/value_kind.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
 #include "ops/run_account.h"
@@ -95,8 +96,8 @@ void Context::check_made_shapes(const PlanStep& step) {
     ops::Slot& s = slot(index);
     const PlanValue& v = value(index);
     if (!s.value.is_tensor())
-      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' is a {}, not a tensor",
-              v.name, name_of(s.value.kind()));
+      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' is {}, not a tensor",
+              v.name, with_article(s.value.kind()));
     if (s.value.tensor().element_type() != v.known.type.element) {
       fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' holds {} instead of {}",
               v.name, name_of(s.value.tensor().element_type()), name_of(v.known.type.element));
@@ -117,8 +118,8 @@ void Context::learn_sizes(const PlanStep& step) {
     if (index < 0) continue;
     const PlanValue& v = value(index);
     if (v.known.type.is_tensor() && !slot(index).value.is_tensor() && !is_view(step)) {
-      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' is a {}, not a tensor",
-              v.name, name_of(slot(index).value.kind()));
+      fail_at(ir::place_of(*step.node), ErrorCode::run_failed, "output '{}' is {}, not a tensor",
+              v.name, with_article(slot(index).value.kind()));
     }
     if (!slot(index).value.is_tensor()) continue;
     ops::Slot& s = slot(index);

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/memory_account.h"
 #include "base/similar.h"
+#include "base/value_kind.h"
 #include "ir/dimension.h"
 #include "ir/tensor.h"
 #include "lower/lower.h"
@@ -90,8 +91,8 @@ void replace_initializer(ir::Graph& graph, const std::string& name, const Value&
                        to_string(std::span<const int64_t>(found->dims)));
   };
   if (!value.is_tensor())
-    fail_at(place, ErrorCode::bad_input, "is to be replaced by a {}, the model has {}",
-            name_of(value.kind()), wanted());
+    fail_at(place, ErrorCode::bad_input, "is to be replaced by {}, the model has {}",
+            with_article(value.kind()), wanted());
   const Tensor& tensor = value.tensor();
   if (tensor.element_type() != found->element_type() ||
       !std::ranges::equal(tensor.shape(), found->dims)) {

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/fail.h"
+#include "base/value_kind.h"
 #include "formats/image.h"
 #include "formats/npy.h"
 #include "ir/tensor.h"
@@ -112,8 +113,8 @@ void write_value(const std::string& path, const Value& value) {
   std::string bytes;
   if (ending == ".npy") {
     if (!value.is_tensor())
-      fail_at(path, ErrorCode::bad_input, "a {} is no array; .pb files hold any value",
-              name_of(value.kind()));
+      fail_at(path, ErrorCode::bad_input, "{} is no array; .pb files hold any value",
+              with_article(value.kind()));
     bytes = reading(path, [&] { return formats::write_npy(value.tensor()); });
   } else if (ending == ".pb") {
     bytes = wire::write_value(value);
@@ -135,8 +136,8 @@ void write_npz(const std::string& path, const std::vector<NamedValue>& values) {
   std::set<std::string_view> names;
   for (const auto& [name, value] : values) {
     if (!value.is_tensor())
-      fail_at(path, ErrorCode::bad_input, "'{}' is a {}, which no .npz file holds", name,
-              name_of(value.kind()));
+      fail_at(path, ErrorCode::bad_input, "'{}' is {}, which no .npz file holds", name,
+              with_article(value.kind()));
     if (!is_harmless(name))
       fail_at(path, ErrorCode::bad_input, "'{}' is no name for an array of an .npz file",
               printable(name));

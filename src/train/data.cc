@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/listed.h"
 #include "base/os.h"
+#include "base/value_kind.h"
 #include "formats/npy.h"
 #include "ir/tensor.h"
 #include "sardonyx/fit.h"
@@ -154,7 +155,8 @@ TrainingData::TrainingData(std::vector<NamedValue> arrays) : arrays_(std::move(a
     const std::string place = fmt::format("array '{}'", name);
     if (!names.insert(name).second) fail_at(place, ErrorCode::bad_input, "is given twice");
     if (!value.is_tensor())
-      fail_at(place, ErrorCode::bad_input, "must be a tensor; it is a {}", name_of(value.kind()));
+      fail_at(place, ErrorCode::bad_input, "must be a tensor; it is {}",
+              with_article(value.kind()));
     const Tensor& tensor = value.tensor();
     if (tensor.rank() == 0) continue;  // the same for all examples
     if (bit_width(tensor.element_type()) % 8 != 0)

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/listed.h"
+#include "base/value_kind.h"
 #include "ir/tensor.h"
 
 namespace sardonyx::train {
@@ -106,7 +107,7 @@ void require_fits(const StateVariable& variable, const Value& value, std::string
             "{} it must be {}{}, as its initializer is; it is {} [TR-21]", what,
             name_of(variable.element), to_string(variable.shape), found);
   };
-  if (!value.is_tensor()) refuse(fmt::format("a {}", name_of(value.kind())));
+  if (!value.is_tensor()) refuse(with_article(value.kind()));
   const Tensor& tensor = value.tensor();
   if (tensor.element_type() != variable.element || tensor.shape() != variable.shape)
     refuse(fmt::format("{}{}", name_of(tensor.element_type()), to_string(tensor.shape())));

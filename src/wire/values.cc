@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "base/value_kind.h"
 #include "wire/data_messages.h"
 #include "wire/proto_reader.h"
 #include "wire/proto_writer.h"
@@ -192,8 +193,8 @@ SequenceProto message_of(const std::vector<Value>& items, const std::string& nam
   m.elem_type = static_cast<int32_t>(items.empty() ? DataKind::tensor : data_kind(items[0]));
   for (const Value& item : items) {
     if (static_cast<int32_t>(data_kind(item)) != m.elem_type) {
-      fail(ErrorCode::bad_input, "a sequence holds both a {} and a {}", name_of(items[0].kind()),
-           name_of(item.kind()));
+      fail(ErrorCode::bad_input, "a sequence holds both {} and {}", with_article(items[0].kind()),
+           with_article(item.kind()));
     }
     switch (item.kind()) {
       case Value::Kind::tensor: m.tensor_values.push_back(to_proto(item.tensor())); break;

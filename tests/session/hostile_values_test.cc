@@ -82,6 +82,12 @@ TEST(HostileValues, WhatAContainerHoldsIsOfItsType) {
        "holds int64, the model takes seq(float[2])");
   says(insert, {{"s", sequence({sequence({floats})})}, {"x", floats}},
        "holds a sequence, the model takes seq(float[2])");
+  // Sizes that are open have no name of the model's, and an optional is no "a optional".
+  const std::string open = std::string(head) +
+                           "g (seq(float[n]) s) => (seq(float[n]) y) {"
+                           " y = Identity(s) }";
+  says(open, {{"s", sequence({integers})}}, "holds int64, the model takes seq(float[?])");
+  says(open, {{"s", Value(Optional())}}, "is an optional, the model takes seq(float[?])");
   EXPECT_EQ(Session(Model::from_text(insert))
                 .run({{"s", sequence({floats})}, {"x", floats}})[0]
                 .sequence()

@@ -1,6 +1,7 @@
 #include "ops/contrib/generation/rows.h"
 
 #include "base/fail.h"
+#include "base/value_kind.h"
 
 namespace sardonyx::ops::generation {
 
@@ -18,8 +19,8 @@ bool starts_with_all_rows(const RunContext& run, const Request& request, int own
 
 Tensor logits_of(const Value& value, int64_t rows, int64_t tokens) {
   if (!value.is_tensor())
-    fail(ErrorCode::run_failed, "'logits' must be a tensor; the graph gives a {}",
-         name_of(value.kind()));
+    fail(ErrorCode::run_failed, "'logits' must be a tensor; the graph gives {}",
+         with_article(value.kind()));
   const Tensor& logits = value.tensor();
   const Shape& shape = logits.shape();
   const ElementType type = logits.element_type();

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/value_kind.h"
 #include "ops/shared/memory.h"
 
 namespace sardonyx::ops::generation {
@@ -52,8 +53,8 @@ Tensor repeat_rows(const RunEnvironment& environment, const Tensor& tensor, size
 void require_shape(const Value& value, ElementType type, std::span<const int64_t> shape,
                    std::string_view name) {
   if (!value.is_tensor())
-    fail(ErrorCode::run_failed, "'{}' must be a tensor; the graph gives a {}", name,
-         name_of(value.kind()));
+    fail(ErrorCode::run_failed, "'{}' must be a tensor; the graph gives {}", name,
+         with_article(value.kind()));
   const Tensor& tensor = value.tensor();
   bool fits = tensor.element_type() == type && tensor.shape().size() == shape.size();
   for (size_t d = 0; fits && d < shape.size(); ++d)
