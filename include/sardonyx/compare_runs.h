@@ -54,9 +54,9 @@ RunComparison compare_runs(const std::vector<NamedValue>& actual,
 
 // The values of a run that somebody wrote: the arrays of an .npz, or a folder's .npy and .pb files,
 // whose names without the ending are those of the values, in the order of these names (numbers by
-// their size). `wanted` (may be empty) says which types arrays of these names have. A .pb that the
-// model (if there is one) does not know is of the first kind that fits. Throws Error: (unreadable),
-// (bad_input).
+// their size). `wanted` (may be empty) says which types arrays of these names have, and which names
+// write_output_npz did not give its arrays. A .pb that the model (if there is one) does not know is
+// of the first kind that fits. Throws Error: (unreadable), (bad_input).
 std::vector<NamedValue> read_run(const std::string& path, const Model* model = nullptr,
                                  const std::vector<ValueDescription>& wanted = {});
 

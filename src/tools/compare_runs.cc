@@ -15,6 +15,7 @@
 #include "sardonyx/text.h"
 #include "session/model.h"
 #include "session/reading.h"
+#include "tools/npz_names.h"
 #include "tools/numbers.h"
 #include "wire/read.h"
 
@@ -89,6 +90,26 @@ std::vector<NamedValue> read_folder(const std::string& path, const Model* model,
       if (one.name == description.name) description = one;
     }
     values.emplace_back(description.name, read_any(os::text(file), none, description));
+  }
+  return values;
+}
+
+// The arrays of an .npz file, under the names of the values that they were written for.
+std::vector<NamedValue> read_archive(const std::string& path,
+                                     const std::vector<ValueDescription>& wanted) {
+  const std::vector<std::string> names = npz_names(wanted);
+  std::vector<ValueDescription> known = wanted;
+  std::unordered_map<std::string_view, std::string_view> meant;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (names[i] == wanted[i].name) continue;
+    known.push_back(wanted[i]);
+    known.back().name = names[i];
+    meant.emplace(names[i], wanted[i].name);
+  }
+  std::vector<NamedValue> values = read_npz_values(path, known);
+  for (NamedValue& value : values) {
+    if (const auto found = meant.find(value.first); found != meant.end())
+      value.first = found->second;
   }
   return values;
 }
@@ -179,7 +200,7 @@ std::vector<NamedValue> read_run(const std::string& path, const Model* model,
   std::error_code ignored;
   std::vector<NamedValue> values = fs::is_directory(os::path(path), ignored)
                                        ? read_folder(path, model, wanted)
-                                       : read_npz_values(path, wanted);
+                                       : read_archive(path, wanted);
   if (values.empty()) fail_at(path, ErrorCode::bad_input, "holds no values (.npy, .pb)");
   return values;
 }

@@ -9,7 +9,9 @@
 
 #include "base/fail.h"
 #include "base/os.h"
+#include "base/value_kind.h"
 #include "formats/npy.h"
+#include "tools/npz_names.h"
 #include "wire/sink.h"
 #include "wire/write.h"
 
@@ -86,13 +88,24 @@ std::vector<std::string> write_output_folder(const std::string& folder,
   }
 }
 
+std::vector<std::string> npz_names(std::span<const ValueDescription> outputs) {
+  std::unordered_set<std::string> taken;
+  for (const ValueDescription& output : outputs) taken.insert(output.name);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = outputs[i].name;
+    names.push_back(is_harmless(name) ? name : fmt::format("output_{}", i));
+    while (names[i] != name && !taken.insert(names[i]).second) names[i] += '_';
+  }
+  return names;
+}
+
 void write_output_npz(const std::string& path, std::span<const ValueDescription> descriptions,
                       std::span<const Value> outputs) {
   if (descriptions.size() != outputs.size())
     fail_at(path, ErrorCode::bad_input, "{} outputs are described, and {} are given",
             descriptions.size(), outputs.size());
-  std::unordered_set<std::string> names;
-  for (const ValueDescription& description : descriptions) names.insert(description.name);
+  std::vector<std::string> names = npz_names(descriptions);
   std::unordered_set<std::string_view> written;
   std::vector<formats::NamedTensor> tensors;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -100,13 +113,11 @@ void write_output_npz(const std::string& path, std::span<const ValueDescription>
     if (outputs[i].kind() == Value::Kind::none) continue;
     if (!outputs[i].is_tensor()) {
       fail_at(fmt::format("output '{}'", name), ErrorCode::bad_input,
-              "is a {}, which an .npz file cannot hold; name a folder instead",
-              name_of(outputs[i].kind()));
+              "is {}, which an .npz file cannot hold; name a folder instead",
+              with_article(outputs[i].kind()));
     }
     if (!written.insert(name).second) continue;  // the same value
-    std::string kept = is_harmless(name) ? name : fmt::format("output_{}", i);
-    while (kept != name && !names.insert(kept).second) kept += '_';
-    tensors.push_back({std::move(kept), outputs[i].tensor()});
+    tensors.push_back({std::move(names[i]), outputs[i].tensor()});
   }
   formats::write_npz(tensors, path);
 }

@@ -161,6 +161,7 @@ TEST(Outputs, AreWrittenAndComparedAgain) {
   const auto again = read_npz(folder / "pair.npz");
   EXPECT_EQ(again[0].first, "output_0_");
   EXPECT_EQ(again[1].first, "output_0");
+  EXPECT_EQ(read_run(folder / "pair.npz", nullptr, names)[0].first, "../y");
   write_text(folder / "report.txt", "text");
   EXPECT_EQ(read_text(folder / "report.txt"), "text");
 }
