@@ -81,7 +81,8 @@ bool is_harmless(std::string_view name) {
 
 Value read_value(const std::string& path, ElementType element_type) {
   const Bytes bytes = read_file(path);
-  if (is_image(bytes)) return reading(path, [&] { return formats::decode_image(bytes, 3); });
+  if (element_type != ElementType::string && is_image(bytes))
+    return reading(path, [&] { return formats::decode_image(bytes, 3); });
   const std::string ending = lowered_ending(path);
   if (!is_value_file_name(path) || ending == ".png" || ending == ".jpg" || ending == ".jpeg")
     fail_at(path, ErrorCode::bad_input,

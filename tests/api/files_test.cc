@@ -33,6 +33,9 @@ TEST(Files, HoldTensors) {
   test::write_bytes(folder / "x.txt", "1, 2, 3");
   EXPECT_EQ(read_value(folder / "x.txt", ElementType::int32).tensor().elements<int32_t>()[2], 3);
   EXPECT_EQ(read_text(folder / "x.txt"), "1, 2, 3");
+  test::write_bytes(folder / "x.txt", "P1 begins a PBM image");
+  EXPECT_EQ(read_value(folder / "x.txt", ElementType::string).tensor().elements<std::string>()[0],
+            "P1 begins a PBM image");
   test::write_bytes(folder / "x.csv",
                     "\xef\xbb\xbf"
                     "7,8\r\n");  // as spreadsheets write it
