@@ -5,7 +5,6 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -285,10 +284,9 @@ Json word_of(std::string_view word, ElementType wanted) {
 }
 
 // Values separated by commas, semicolons or blanks; for strings, by commas alone.
-std::vector<Json> words_of(std::string_view text, ElementType wanted) {
+void add_words(std::string_view text, ElementType wanted, std::vector<Json>& words) {
   const std::string_view blanks = " \t\r\n";
   const std::string_view separators = wanted == ElementType::string ? "," : ",; \t\r\n";
-  std::vector<Json> words;
   bool is_given = false;  // the value before the next comma
   while (!text.empty()) {
     const size_t end = std::min(text.find_first_of(separators), text.size());
@@ -305,7 +303,6 @@ std::vector<Json> words_of(std::string_view text, ElementType wanted) {
       fail(ErrorCode::bad_input, "there is no value before a comma; before that there are {}",
            words.size());
   }
-  return words;
 }
 
 // Line breaks belong to strings.
@@ -409,12 +406,12 @@ Tensor tensor_from_text(std::string_view text, const Wanted& wanted) {
   std::vector<Json> words;
   std::optional<Shape> rows = Shape{0, 0};
   for (const std::string_view line : lines_of(text, wanted.type)) {
-    std::vector<Json> more = words_of(line, wanted.type);
-    if (more.empty()) continue;
-    const auto width = static_cast<int64_t>(more.size());
+    const size_t before = words.size();
+    add_words(line, wanted.type, words);
+    const auto width = static_cast<int64_t>(words.size() - before);
+    if (width == 0) continue;
     if (rows && (*rows)[0] > 0 && (*rows)[1] != width) rows.reset();
     if (rows) rows = Shape{(*rows)[0] + 1, width};
-    std::ranges::move(more, std::back_inserter(words));
   }
   std::vector<const Json*> elements;
   elements.reserve(words.size());

@@ -140,6 +140,7 @@ TEST(JsonTensor, WhatDoesNotFitIsRefused) {
   expect_in(refusal("1,x", {E::float32, {}}), "is no float");
   expect_in(refusal("1,,3", {E::float32, {}}), "no value before a comma; before that there are 1");
   expect_in(refusal(", 1", {E::float32, {}}), "no value before a comma");
+  expect_in(refusal("1,2\n3,,4", {E::float32, {}}), "before that there are 3");
   expect_in(refusal("1,2", {E::complex64, {}}), "[real, imaginary]");
   expect_in(refusal(std::string(100000, '[').c_str()), "nested more than");
   expect_in(refusal((std::string(100, '[') + "1" + std::string(100, ']')).c_str()),
