@@ -20,9 +20,10 @@
 namespace sardonyx {
 
 // A value from a file, by the end of its name: .npy, .npz with one array, .pb (TensorProto), .json
-// and .txt or .csv (numbers, or nested lists of them), .png and .jpg (uint8 pixels, [height, width,
-// 3]). `element_type`, where it is not `undefined`: what numbers in texts become, and what arrays
-// of types that NumPy does not have are. Elements are the caller's own.
+// and .txt or .csv (numbers, or nested lists of them), and by what is in them the images that
+// ImageDecoder reads (uint8 pixels, [height, width, 3]). `element_type`, where it is not
+// `undefined`: what numbers in texts become, and what arrays of types that NumPy does not have are.
+// Elements are the caller's own.
 Value read_value(const std::string& path, ElementType element_type = ElementType::undefined);
 
 // The bytes of a file of any kind, in memory of their own.

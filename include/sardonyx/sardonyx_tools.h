@@ -67,9 +67,10 @@ SARDONYX_API sardonyx_status* sardonyx_named_values_get(const sardonyx_named_val
                                                         sardonyx_value** value);
 
 /* A value from a file, by the end of its name: .npy, .npz with one array, .pb (TensorProto), .json
- * and .txt or .csv (numbers, or nested lists of them), .png and .jpg (uint8 pixels, [height, width,
- * 3]). `element_type`, where it is not SARDONYX_UNDEFINED: what numbers in texts become, and what
- * arrays of types that NumPy does not have are. SARDONYX_UNREADABLE, SARDONYX_BAD_INPUT. */
+ * and .txt or .csv (numbers, or nested lists of them), and by what is in them the images that
+ * ImageDecoder reads (uint8 pixels, [height, width, 3]). `element_type`, where it is not
+ * SARDONYX_UNDEFINED: what numbers in texts become, and what arrays of types that NumPy does not
+ * have are. SARDONYX_UNREADABLE, SARDONYX_BAD_INPUT. */
 SARDONYX_API sardonyx_status* sardonyx_value_read(const char* path,
                                                   sardonyx_element_type element_type,
                                                   sardonyx_value** value);

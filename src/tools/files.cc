@@ -87,7 +87,7 @@ Value read_value(const std::string& path, ElementType element_type) {
   if (!is_value_file_name(path) || ending == ".png" || ending == ".jpg" || ending == ".jpeg")
     fail_at(path, ErrorCode::bad_input,
             "is no file that values are read from; known are .npy, .npz, .pb, .json, .txt, .csv, "
-            "and PNG and JPEG files");
+            "and images");
   ValueDescription wanted;
   wanted.name = "value";
   wanted.element_type = element_type;
