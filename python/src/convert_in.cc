@@ -188,9 +188,10 @@ Map map_from(nb::handle object, const Wanted& wanted) {
   }
   Wanted key_wanted{.kind = Value::Kind::tensor};
   if (parts.size() == 2) key_wanted.element = wanted_of_text(parts[0]).element;
-  if (key_wanted.element == ElementType::undefined && nb::len(keys) == 0)
+  const bool is_empty = nb::len(keys) == 0;  // of an empty list numpy makes numbers
+  if (key_wanted.element == ElementType::undefined && is_empty)
     key_wanted.element = ElementType::int64;
-  map.keys = value_from(keys, key_wanted).tensor();
+  map.keys = is_empty ? Tensor(key_wanted.element, {0}) : value_from(keys, key_wanted).tensor();
   return map;
 }
 
