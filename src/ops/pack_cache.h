@@ -191,8 +191,8 @@ class PackCache {
   // The same for all files.
   void release_pages_of_files() const;
 
-  // Of all packs that were ever asked for, made or not; those of a source are in nobody's memory
-  // but the system's.
+  // Of all packs that were ever asked for, made or not, but for those that were let go of before
+  // anybody made them; those of a source are in nobody's memory but the system's.
   int64_t bytes() const { return bytes_; }
 
  private:
