@@ -79,7 +79,8 @@ struct TrainableOptions {
   Loss loss = Loss::softmax_cross_entropy;
   // The output that the loss is of; empty: the only one, or the first.
   std::string output = {};
-  int64_t class_axis = 1;                              // of softmax_cross_entropy
+  // Of softmax_cross_entropy. Behind a Softmax along the last axis, 1 is that axis, too.
+  int64_t class_axis = 1;
   std::optional<int64_t> ignore_index = std::nullopt;  // targets that do not count
   double huber_delta = 1;
 

@@ -25,8 +25,15 @@ std::string mean(GraphBuilder& b, const std::string& value, const std::string& h
 }
 
 int64_t class_axis(const Scores& about, const TrainableOptions& options) {
-  if (about.last_axis && about.rank > 0) return static_cast<int64_t>(about.rank) - 1;
   int64_t axis = options.class_axis;
+  if (about.last_axis && about.rank > 0) {
+    const int64_t last = static_cast<int64_t>(about.rank) - 1;
+    if (axis != 1 && axis != -1 && axis != last)
+      fail(ErrorCode::bad_input,
+           "the model ends in a Softmax along axis {}, where the classes are; class_axis is {}",
+           last, axis);
+    return last;
+  }
   if (axis < 0 && about.rank == 0)
     fail(ErrorCode::bad_input,
          "the rank of the output is unknown; count class_axis from the front");

@@ -143,6 +143,10 @@ TEST(MakeTrainable, LeavesASoftmaxAlongOtherAxesBeforeTheLoss) {
   EXPECT_EQ(notes_of(-3, 1), 0u);
   EXPECT_EQ(notes_of(2, -2), 0u);
   EXPECT_EQ(notes_of(-1, 1), 0u);  // classes stand along the last axis then
+  EXPECT_EQ(notes_of(-1, -1), 0u);
+  EXPECT_EQ(notes_of(-1, 3), 0u);
+  EXPECT_THROW(notes_of(-1, 2), Error);
+  EXPECT_THROW(notes_of(-1, 7), Error);
   EXPECT_EQ(notes_of(0, 1), 1u);
   EXPECT_EQ(notes_of(2, 1), 1u);
 }
