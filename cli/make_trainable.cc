@@ -1,8 +1,11 @@
 // sardonyx make-trainable
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include "commands.h"
 #include "loading.h"
 #include "os.h"
+#include "sardonyx/graph.h"
 #include "sardonyx/training_artifacts.h"
 #include "terminal.h"
 
@@ -71,7 +75,41 @@ struct MakeTrainableCommand {
     if (ignore.count() > 0) options.ignore_index = ignored;
     LoadingOptions loading;
     loading.model = model;
-    return make_trainable(load_model(loading), options, output, external_data);
+    const Model loaded = load_model(loading);
+    refuse_unused(loaded);
+    return make_trainable(loaded, options, output, external_data);
+  }
+
+  // What was given, and would do nothing beside the other options.
+  void refuse_unused(const Model& loaded) const {
+    const auto are_of = [&](std::string_view whose, bool is_chosen,
+                            std::initializer_list<std::string_view> names) {
+      for (const auto& [name, option] : of_models) {
+        if (!is_chosen && option.count() > 0 && std::ranges::find(names, name) != names.end())
+          throw UsageError(fmt::format("{} is of {}", name, whose));
+      }
+    };
+    const auto learns_by = [&](std::initializer_list<Optimizer> some) {
+      return std::ranges::find(some, options.optimizer) != some.end();
+    };
+    using enum Optimizer;
+    are_of("--loss softmax-cross-entropy", options.loss == Loss::softmax_cross_entropy,
+           {"--class-axis", "--ignore-index"});
+    are_of("--loss huber", options.loss == Loss::huber, {"--huber-delta"});
+    are_of("--optimizer momentum", learns_by({momentum}), {"--momentum", "--nesterov"});
+    are_of("--optimizer adam, adamw or lamb", learns_by({adam, adamw, lamb}),
+           {"--beta1", "--beta2"});
+    are_of("--optimizer rmsprop", learns_by({rmsprop}), {"--smoothing"});
+    are_of("optimizers other than sgd and momentum", !learns_by({sgd, momentum}), {"--epsilon"});
+    are_of("--random-weights and --lora", random_weights || !lora.empty(), {"--seed"});
+    bool may_be_half = false;
+    for (const ValueInfoView& one : loaded.graph().outputs()) {
+      const std::string type = one.type_text();
+      may_be_half = may_be_half || type.starts_with("float16") || type == "?";
+    }
+    are_of("--precision fp16, and of models of float16",
+           options.precision == Precision::float16 || may_be_half,
+           {"--loss-scale", "--scale-growth"});
   }
 
   std::string text_of(const TrainableReport& report) const {

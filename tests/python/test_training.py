@@ -664,7 +664,15 @@ def test_make_trainable_says_what_is_wrong(sardonyx, tmp_path):
     assert "beta1 must be in [0, 1)" in message(BAD_INPUT, "--beta1", "1.5")
     assert "there are float32, bf16, fp16" in message(BAD_INPUT, "--precision", "fp8")
     assert "loss_scale must be positive" in message(BAD_INPUT, "--precision", "fp16", "--loss-scale", "-1")
+    for option, number, other in (
+            ("--class-axis", 1, "--loss mse"), ("--ignore-index", 0, "--loss mse"), ("--huber-delta", 2, "--loss l1"),
+            ("--momentum", 0.5, "--optimizer sgd"), ("--beta2", 0.9, "--optimizer rmsprop"), ("--smoothing", 0.9, ""),
+            ("--epsilon", 1e-6, "--optimizer momentum"), ("--seed", 1, ""), ("--loss-scale", 8, "--precision bf16"),
+            ("--scale-growth", 8, "")):
+        assert f"{option} is of" in message(USAGE, option, number, *other.split())
+    assert "--nesterov is of --optimizer momentum" in message(USAGE, "--nesterov")
     assert not (tmp_path / "t.onnx").exists()
+    make(sardonyx, tmp_path, model, "--lora", "2:W1", "--seed", 1)
     make(sardonyx, tmp_path, model)
     assert "training information already" in refused(
         sardonyx, BAD_INPUT, "make-trainable", tmp_path / "trainable.onnx", "-o", tmp_path / "t.onnx")
