@@ -55,7 +55,12 @@ void ProfileCommand::time_runs(const Session& session, const std::vector<NamedVa
 
 int ProfileCommand::run() {
   if (loading.reference)
-    throw UsageError("profile: plain evaluation has no steps; leave out --reference");
+    throw UsageError("profile: reference execution has no steps; leave out --reference");
+  const auto is_standard_output = [](const std::string& path) {
+    return descriptor_named(path) == os::standard_output;
+  };
+  if (is_standard_output(html) && is_standard_output(trace))
+    throw UsageError("--html and --trace can't both go to standard output");
   inputs.parse();
   loading.seed = inputs.seed();
   const Loaded loaded = load(loading);
@@ -76,7 +81,7 @@ int ProfileCommand::run() {
   report.first_ms = first_ms;
   if (!html.empty()) write_text(html, report_html(report));
   if (!trace.empty()) write_text(trace, report_trace(report));
-  tell_written(descriptor_named(html) == os::standard_output ? html : trace,
+  tell_written(is_standard_output(html) ? html : trace,
                as_json ? text_of(report_json(report)) : report_text(report));
   return ok;
 }

@@ -58,8 +58,13 @@ struct ShowCommand {
   void choose_form() {
     if (dot) drawing = DrawingForm::dot;
     if (svg) drawing = DrawingForm::svg;
-    if (output.empty() || drawing) return;
-    drawing = drawing_form_of(output);
+    if (output.empty()) return;
+    const std::optional<DrawingForm> named = drawing_form_of(output);
+    if (drawing && named && *drawing != *named)
+      throw UsageError(
+          fmt::format("--output {}: the ending is not that of --{}", output, dot ? "dot" : "svg"));
+    if (drawing) return;
+    drawing = named;
     std::string lowered = output;
     for (char& c : lowered) {
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -167,6 +167,9 @@ def test_names_that_files_can_have(sardonyx, name, tmp_path):
     (["bench", "--serve", MODEL], ["takes no MODEL"]),
     (["bench", "--probe", MODEL], ["takes no MODEL"]),
     (["explain", MODEL, "--reference"], ["--reference", "no steps"]),
+    (["show", MODEL, "--svg", "-o", "x.dot"], ["x.dot", "--svg"]),
+    (["show", MODEL, "--dot", "-o", "x.svg"], ["x.svg", "--dot"]),
+    (["profile", MODEL, "--random-inputs", "--html", "-", "--trace", "-"], ["--html", "--trace", "standard output"]),
     (["explain", MODEL, "--passes", "--dim", "N=2"], ["--passes", "--dim"]),
 ])
 def test_arguments_that_make_no_sense(sardonyx, arguments, words, tmp_path):
