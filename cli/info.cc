@@ -235,7 +235,7 @@ PlanDescription ExplainCommand::plan_of(const Loaded& loaded) {
 
 int ExplainCommand::run() {
   if (loading.reference)
-    throw UsageError("explain: plain evaluation has no steps; leave out --reference");
+    throw UsageError("explain: reference execution has no steps; leave out --reference");
   if (passes.is_wanted() && inputs.are_given())
     throw UsageError(
         "explain: --passes shows what holds for all inputs; leave out --input, --inputs, "
