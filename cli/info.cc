@@ -102,8 +102,8 @@ std::string cost_text(const ModelInfo& info) {
   if (!sizes.empty()) sizes += ")";
   std::string text = fmt::format("{:<12} {} a run{}\n", "cost", flops_text(cost.flops), sizes);
   if (cost.unknown_nodes > 0) {
-    text += fmt::format("{:<12} without {} nodes whose sizes only a run decides\n", "",
-                        cost.unknown_nodes);
+    text += fmt::format("{:<12} without {} {} whose operator or sizes are not known\n", "",
+                        cost.unknown_nodes, cost.unknown_nodes == 1 ? "node" : "nodes");
   }
   text += fmt::format("{:<12} {} of weights, up to {} of other values at a time\n", "memory",
                       bytes_text(static_cast<double>(info.parameter_bytes)),

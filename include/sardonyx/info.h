@@ -15,10 +15,11 @@ namespace sardonyx {
 
 // One run of a model, as far as its shapes can be told.
 struct Cost {
-  DimSizes sizes = {};        // what the named dimensions were taken as
-  double flops = 0;           // floating-point operations; a multiply-add counts as two
-  double value_bytes = 0;     // all that lives at the same time, but for weights: the largest sum
-  int64_t unknown_nodes = 0;  // whose sizes only a run decides; what is not known counts as 1
+  DimSizes sizes = {};     // what the named dimensions were taken as
+  double flops = 0;        // floating-point operations; a multiply-add counts as two
+  double value_bytes = 0;  // all that lives at the same time, but for weights: the largest sum
+  // Whose operator is not known, or whose sizes only a run decides: such a size counts as 1.
+  int64_t unknown_nodes = 0;
 };
 
 struct ModelInfo {

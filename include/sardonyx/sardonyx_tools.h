@@ -274,9 +274,10 @@ typedef struct sardonyx_summary_info {
   int training;              /* not 0: it has training_info */
   int has_cost;              /* 0: the model can't be lowered; `cost_reason` says why */
   const char* cost_reason;
-  double flops;          /* floating-point operations of a run; a multiply-add counts as two */
-  double value_bytes;    /* all that lives at the same time, but for weights: the largest sum */
-  int64_t unknown_nodes; /* whose sizes only a run decides; what is not known counts as 1 */
+  double flops;       /* floating-point operations of a run; a multiply-add counts as two */
+  double value_bytes; /* all that lives at the same time, but for weights: the largest sum */
+  /* Whose operator is not known, or whose sizes only a run decides: such a size counts as 1. */
+  int64_t unknown_nodes;
 } sardonyx_summary_info;
 SARDONYX_API sardonyx_status* sardonyx_summary_describe(const sardonyx_summary* summary,
                                                         sardonyx_summary_info* info);

@@ -54,6 +54,7 @@ def test_info(sardonyx, library):
     # The sums' size comes from the library's own inference: 5 additions, 3 sums, 3 results of Leaky.
     assert with_it["cost"]["unknown_nodes"] == 0 and with_it["cost"]["flops"] == 11
     assert without["cost"]["unknown_nodes"] == 2 and without["cost"]["flops"] == 5
+    assert "without 2 nodes whose operator or sizes are not known" in sardonyx("info", MODEL).stdout
 
 
 def test_convert_carries_up_what_stands_around(sardonyx, library, tmp_path):
