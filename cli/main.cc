@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,7 +115,18 @@ int parse_failed(CLI::App& app, const CLI::ParseError& error,
                    report_form(arguments));
 }
 
+// The library takes what it does not know for no wish.
+void warn_of_unknown_processor() {
+  constexpr std::string_view known[] = {"amx",      "avx512", "avx_vnni", "avx2",
+                                        "baseline", "neon",   "neon_dot"};
+  const char* wish = std::getenv("SARDONYX_CPU");
+  if (wish == nullptr || *wish == 0 || std::ranges::find(known, wish) != std::end(known)) return;
+  warn(fmt::format("SARDONYX_CPU={} names no instruction set, and decides nothing; there are {}",
+                   printable(wish), fmt::join(known, ", ")));
+}
+
 int run_program(const std::vector<std::string>& arguments) {
+  warn_of_unknown_processor();
   CLI::App app;
   Action action;
   std::string limit;

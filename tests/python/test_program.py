@@ -259,6 +259,13 @@ def test_server(server, affine, tmp_path):
     assert server.process.wait(timeout=20) == OK
 
 
+def test_an_instruction_set_that_is_none(sardonyx):
+    told = sardonyx("--version", env={**os.environ, "SARDONYX_CPU": "avx3"})
+    assert "SARDONYX_CPU=avx3 names no instruction set" in told.stderr and "avx512" in told.stderr
+    for known in ("baseline", ""):
+        assert sardonyx("--version", env={**os.environ, "SARDONYX_CPU": known}).stderr == ""
+
+
 def test_file_truncated_while_it_is_mapped(server, tmp_path):
     size = 1 << 20
     (tmp_path / "w.bin").write_bytes(np.ones(size, np.float32).tobytes())
