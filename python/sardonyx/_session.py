@@ -132,27 +132,34 @@ def _log_level(log: LogListener | None, level: str | None) -> int:
 _LOAD = ("folder", "strict", "trusted_folder", "read_into_memory", "operator_sets", "libraries", "operators", "warn")
 
 
-def _packing(threads: int, exact: bool, fuse: bool) -> _core.SessionOptions:
-    return with_options(_core.SessionOptions(), {"threads": threads, "exact": exact, "fuse": fuse})
+def _packing(threads: int, exact: bool, fuse: bool, assume_inference: bool, dimensions: Mapping[str, int] | None,
+             extra_outputs: Sequence[str]) -> _core.SessionOptions:
+    return with_options(_core.SessionOptions(), {
+        "threads": threads, "exact": exact, "fuse": fuse, "assume_inference": assume_inference,
+        "dimensions": dict_of("dimensions", dimensions), "extra_outputs": list_of("extra_outputs", extra_outputs)})
 
 
-def pack(model: ModelSource, path: str | os.PathLike[str], *, threads: int = 0, exact: bool = False, fuse: bool = True) -> int:
+def pack(model: ModelSource, path: str | os.PathLike[str], *, threads: int = 0, exact: bool = False, fuse: bool = True,
+         assume_inference: bool = False, dimensions: Mapping[str, int] | None = None, extra_outputs: Sequence[str] = ()) -> int:
     """Writes the weights of a model as the kernels of this processor read them to a file, and returns its size in bytes.
 
     `Session(model, packed=path)` then maps them instead of packing them in its first run, and shares them with other
     processes. The options are those of the sessions that it is for. The file appears whole or not at all. Raises
     `UnreadableError` where it can't be written, and what `Session` raises.
     """
-    return _core.pack(_model(model)._held, os.fspath(path), _packing(threads, exact, fuse))[1]
+    options = _packing(threads, exact, fuse, assume_inference, dimensions, extra_outputs)
+    return _core.pack(_model(model)._held, path_of("path", path), options)[1]
 
 
 def compare_packed(model: ModelSource, path: str | os.PathLike[str], *, threads: int = 0, exact: bool = False,
-                   fuse: bool = True) -> list[str]:
+                   fuse: bool = True, assume_inference: bool = False, dimensions: Mapping[str, int] | None = None,
+                   extra_outputs: Sequence[str] = ()) -> list[str]:
     """Packs anew and compares all bytes with those of a file that `pack` has made: a line for each packed weight that differs.
 
     Raises `UnreadableError` where the file is broken, `BadInputError` where it is for another model, processor or version.
     """
-    return _core.compare_packed(_model(model)._held, os.fspath(path), _packing(threads, exact, fuse))
+    options = _packing(threads, exact, fuse, assume_inference, dimensions, extra_outputs)
+    return _core.compare_packed(_model(model)._held, path_of("path", path), options)
 
 
 def _model(model: ModelSource) -> Model:

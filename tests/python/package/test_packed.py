@@ -37,6 +37,24 @@ def test_results_are_the_same(path, tmp_path):
     assert sardonyx.pack(sardonyx.Model(data), tmp_path / "memory.sdx") < file.stat().st_size
 
 
+def test_options_of_the_sessions(model, tmp_path):
+    """The optimised graph is that of sessions with the same sizes and outputs."""
+    weights = ", ".join(str(i % 7) for i in range(64 * 32))
+    made = model(f"g (float[n,64] x) => (float[n,32] y) <float[64,32] w = {{{weights}}}> {{ h = MatMul(x, w)  y = Relu(h) }}")
+    path, file = tmp_path / "model.onnx", tmp_path / "sized.sdx"
+    path.write_bytes(made.SerializeToString())
+    options = {"dimensions": {"n": 2}, "extra_outputs": ["h"], "assume_inference": True}
+    sardonyx.pack(path, file, **options)
+    assert sardonyx.compare_packed(path, file, **options) == []
+    assert sardonyx.compare_packed(path, file) != []
+    session = sardonyx.Session(path, packed=file, **options)
+    assert session.packed_bytes == 0 and session.inputs[0].shape == (2, 64)
+    with pytest.raises(sardonyx.BadInputError, match="'m'"):
+        sardonyx.pack(path, file, dimensions={"m": 2})
+    with pytest.raises(TypeError, match="extra_outputs takes a list"):
+        sardonyx.compare_packed(path, file, extra_outputs="w")
+
+
 def test_a_cache_folder_fills_itself(path, tmp_path):
     first = sardonyx.Session(path, cache_folder=tmp_path / "cache")
     second = sardonyx.Session(path, cache_folder=str(tmp_path / "cache"))

@@ -615,7 +615,8 @@ class InferenceSession(Session):
             return
         if str(path).endswith(".sdx"):
             options = self._sess_options
-            pack(self._sess.model, path, threads=max(0, options.intra_op_num_threads), fuse=options._engine_options()["fuse"])
+            pack(self._sess.model, path, threads=max(0, options.intra_op_num_threads), fuse=options._engine_options()["fuse"],
+                 dimensions=self._sess._options["dimensions"])
             return
         # Weights beside the model are found from where it is written, too.
         config = self._sess_options._config
