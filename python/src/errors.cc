@@ -1,8 +1,9 @@
 #include "errors.h"
-#include "text.h"
 
 #include <new>
 #include <utility>
+
+#include "text.h"
 
 namespace nb = nanobind;
 

@@ -46,10 +46,10 @@ nb::object item_of(PyObject* dict, PyObject* key) {
 // could matter.
 constexpr int64_t worth_interrupting = 1'000'000;
 
-// Whether values may be sizes, counts or conditions.
+// Whether values may be sizes, counts or conditions. Scales of Resize are a row of floats.
 bool may_decide(const Tensor& tensor) {
   const ElementType type = tensor.element_type();
-  return tensor.rank() == 0 || type == ElementType::int64 || type == ElementType::int32 ||
+  return tensor.rank() <= 1 || type == ElementType::int64 || type == ElementType::int32 ||
          type == ElementType::boolean;
 }
 
