@@ -339,6 +339,16 @@ def test_processors_of_threads(ort, affine):
             made(wrong)
 
 
+@BOTH
+def test_processors_that_are_not_there(ort, affine):
+    """An error in the log: the session runs on those that are."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 2
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.intra_op_thread_affinities", "1000")
+    assert len(ort.InferenceSession(affine, options, providers=["CPUExecutionProvider"]).run(None, {"x": X})) == 2
+
+
 def test_options_reach_the_engine(affine, tmp_path):
     options = ours.SessionOptions()
     options.intra_op_num_threads = 1

@@ -404,6 +404,15 @@ class Session:
         return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
 
 
+def _usable(processors: list[int]) -> list[int]:
+    """Options may have been written for a larger machine: as there, an error is logged, and threads without a processor run anywhere."""
+    mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(processors)
+    others = [one + 1 for one in processors if one not in mine]
+    if others:
+        _log.error("session.intra_op_thread_affinities: processors %s are none that this process may use", others)
+    return [one for one in processors if one in mine]
+
+
 def _write_trace(profile: Profile, prefix: str, made_in_us: int, process: int) -> str:
     if os.getpid() != process:  # a fork's: the trace is its parent's
         return ""
@@ -531,6 +540,7 @@ class InferenceSession(Session):
                                         "session.save_model_format the value ONNX")
         chosen = options._engine_options()
         libraries = chosen.pop("libraries")
+        chosen["processors"] = _usable(chosen["processors"])
         reads = _is_small(self._model_path) or options._config.get("sardonyx.read_into_memory") == "1"
         folder = options._config.get("session.model_external_initializers_file_folder_path", "")
         model = None
