@@ -169,20 +169,21 @@ def _model(model: ModelSource) -> Model:
 class Session(_core.Session):
     """A model prepared for running. Any number of threads may run one session at the same time.
 
-    `model` is whatever `Model` takes, or a Model, whose sessions share its weights. `threads` counts the caller; 0: as many
-    as the process may use; or `Threads` that other sessions have, too. `processors`: those that the session's own threads may
-    run on, by the system's numbers; all that the process may use without it. `reference`: node after node, without plan and fusion. `exact`: no algorithm that trades
-    accuracy for speed. `prepack`: bring weights into the form of their kernels now instead of in the first run.
-    `all_outputs`: all values that the graph makes become outputs. `memory_limit`: most bytes that making the session may
-    take, 0 for any number. `dimensions`: sizes that inputs leave open and that are to be numbers, by their names ("batch") or
-    places ("image.2"). `initializers`: arrays instead of the model's, by name; they are copied. `extra_outputs`: values of the
-    graph that become outputs behind the model's own. `packed`: a file that `pack` has made of the model, to take its packed
-    weights from; `BadInputError` where it is for another model, processor or version. `cache_folder`: a folder where such
-    files are kept: the session takes its model's, and makes it where it is missing or of no use. `log`: a function that is
-    called with a LogMessage, or a `logging.Logger`, for what making the session and its runs meet besides errors; they are
-    called by the call that met it, at its end, and what they raise is raised there. `log_level`: the least level that is
-    told ("debug", "info", "warning", "error"); without it "warning", or what the logger is enabled for when the session is
-    made. With a log, warnings of the session go there instead of being a `ModelWarning`. Further options are those of `Model`.
+    `model` is whatever `Model` takes, or a Model, whose sessions share its weights. `threads` counts the caller; 0: as
+    many as the process may use; or `Threads` that other sessions have, too. `processors`: those that the session's own
+    threads may run on, by the system's numbers; all that the process may use without it. `reference`: node after node,
+    without plan and fusion. `exact`: no algorithm that trades accuracy for speed. `prepack`: bring weights into the form
+    of their kernels now instead of in the first run. `all_outputs`: all values that the graph makes become outputs.
+    `memory_limit`: most bytes that making the session may take, 0 for any number. `dimensions`: sizes that inputs leave
+    open and that are to be numbers, by their names ("batch") or places ("image.2"). `initializers`: arrays instead of the
+    model's, by name; they are copied. `extra_outputs`: values of the graph that become outputs behind the model's own.
+    `packed`: a file that `pack` has made of the model, to take its packed weights from; `BadInputError` where it is for
+    another model, processor or version. `cache_folder`: a folder where such files are kept: the session takes its model's,
+    and makes it where it is missing or of no use. `log`: a function that is called with a LogMessage, or a
+    `logging.Logger`, for what making the session and its runs meet besides errors; they are called by the call that met
+    it, at its end, and what they raise is raised there. `log_level`: the least level that is told ("debug", "info",
+    "warning", "error"); without it "warning", or what the logger is enabled for when the session is made. With a log,
+    warnings of the session go there instead of being a `ModelWarning`. Further options are those of `Model`.
 
     Raises `UnreadableError`, `InvalidModelError`, `UnsupportedError`.
     """
