@@ -599,6 +599,20 @@ def test_run_async_tells_what_failed(affine):
     assert ended.wait(60) and told[0][:2] == ([], 5) and "INVALID_ARGUMENT" in told[0][2]
 
 
+def test_a_profile_has_a_run_that_outlives_its_session(affine, tmp_path):
+    options = ours.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "trace")
+    rows = np.zeros((500_000, 3), np.float32)
+    ours.InferenceSession(affine, options).run_async(None, {"x": rows}, lambda *_: None, None)
+    for _ in range(1000):
+        written = [path.read_text() for path in tmp_path.glob("trace*.json")]
+        if written and written[0].endswith("]\n"):
+            break
+        time.sleep(0.02)
+    assert "model_run" in {event["name"] for event in json.loads(written[0])}
+
+
 # --- classes ----------------------------------------------------------------------------------
 
 

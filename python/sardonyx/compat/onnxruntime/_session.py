@@ -311,7 +311,8 @@ class Session:
             if name not in self._output_names:
                 raise error(InvalidArgument, f"Invalid output name:{name}")
 
-        def done(outputs: Any, found: BaseException | None) -> None:
+        # Held until then: the end of a session with a profile reads what its runs write.
+        def done(outputs: Any, found: BaseException | None, _session: Session = self) -> None:
             if found is None:
                 callback([outputs[name] for name in names], user_data, "")
             else:
