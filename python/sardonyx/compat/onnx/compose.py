@@ -101,22 +101,17 @@ def _names_made(graph: Any) -> set[str]:
     return (names | {name for node in graph.node for name in node.output}) - {""}
 
 
-def _prefix_inside(model: Any, prefix: str) -> Any:
-    """With the prefix before names of values that graphs inside nodes make: a copy, where there are such graphs."""
-    if not any(attribute.HasField("g") or attribute.graphs for node in model.graph.node for attribute in node.attribute):
-        return model
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    waiting: list[tuple[Any, dict[str, str]]] = [(made.graph, {})]
+def _prefix_inside(model: Any, prefix: str, done: set[str]) -> None:
+    """Before names of values that graphs inside nodes make, but for those that are `done`."""
+    waiting: list[tuple[Any, dict[str, str]]] = [(model.graph, {})]
     while waiting:
         graph, names = waiting.pop()
         for node in graph.node:
             for attribute in node.attribute:
                 for inside in [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]:
-                    known = {**names, **{name: prefix + name for name in _names_made(inside)}}
+                    known = {**names, **{name: prefix + name for name in _names_made(inside) - done}}
                     _rename_in(inside, known)
                     waiting.append((inside, known))
-    return made
 
 
 def _rename_in(graph: Any, names: Mapping[str, str]) -> None:
@@ -149,7 +144,8 @@ def add_prefix(model: Any, prefix: str, rename_nodes: bool | None = True, rename
             chosen.update(dict.fromkeys(names))
     nodes = {name: prefix + name for name in _node_names(graph)} if rename_nodes else {}
     functions = {one.name: prefix + one.name for one in model.functions} if rename_functions else {}
-    made = _tools.rename(_prefix_inside(model, prefix), values={name: prefix + name for name in chosen}, nodes=nodes, functions=functions)
+    made = _tools.rename(model, values={name: prefix + name for name in chosen}, nodes=nodes, functions=functions)
+    _prefix_inside(made, prefix, {prefix + name for name in chosen})
     for sparse in made.graph.sparse_initializer if rename_initializers else ():
         if sparse.indices.name:
             sparse.indices.name = prefix + sparse.indices.name
