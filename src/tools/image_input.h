@@ -6,8 +6,8 @@
 
 namespace sardonyx {
 
-// Whether the bytes are of an image file of a format that image/decode.h names. Texts that begin with
-// the letters of one are none.
+// Whether the bytes are of an image file of a format that image/decode.h names. Texts that begin
+// with the letters of one are none.
 bool is_image(const Bytes& bytes);
 
 // The image with the size and channels that the input asks for; the file itself where the input
