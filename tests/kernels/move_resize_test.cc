@@ -71,6 +71,14 @@ const std::vector<Golden>& goldens() {
        0.25f,
        0.8f,
        {1.125f, 2.375f, 3.625f}},
+      // To one element: at the first, as the standard and ONNX Runtime say; the reference evaluator
+      // goes half a step before it.
+      {{.mode = ResizeMode::cubic, .coordinates = CoordinateMode::pytorch_half_pixel},
+       1,
+       1,
+       0.25f,
+       0.25f,
+       {1}},
       {{.mode = ResizeMode::linear, .coordinates = CoordinateMode::half_pixel, .antialias = true},
        2,
        1,

@@ -87,6 +87,9 @@ WRONG = [
      "takes the largest end for the begin where steps are negative"),
     (RUNTIME, "Resize", lambda c: c.version == 10 and bool((np.floor(c.inputs[1] * c.inputs[0].shape) == c.inputs[0].shape).all()),
      "copies what keeps its size, whatever the scales"),
+    (REFERENCE, "Resize", lambda c: c.attribute("coordinate_transformation_mode", "half_pixel") == "pytorch_half_pixel"
+     and (c.attribute("mode", "nearest") == "cubic" or c.attribute("antialias", 0) == 1),
+     "makes one element half a step before the first, where the text has the first"),
     (REFERENCE, "Slice", goes_back_from_before, "takes nothing where the text clamps the start to the first element"),
     (REFERENCE, "QLinearConv", lambda c: c.inputs[0].ndim != 4, "gives an output of rank 4"),
     (REFERENCE, "AveragePool", before(7), "averages what was padded"),

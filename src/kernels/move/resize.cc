@@ -31,7 +31,7 @@ T source_of(CoordinateMode mode, const ResizeAxis& a, int64_t o) {
     case CoordinateMode::align_corners: return width == 1 ? 0 : at * (in - 1) / (width - 1);
     case CoordinateMode::asymmetric: return at / scale;
     case CoordinateMode::tf_half_pixel_for_nn: return (at + half) / scale;
-    case CoordinateMode::pytorch_half_pixel: return width == 1 ? -half : (at + half) / scale - half;
+    case CoordinateMode::pytorch_half_pixel: return a.out > 1 ? (at + half) / scale - half : 0;
     case CoordinateMode::half_pixel_symmetric: {
       const T adjustment = out / width;
       return in / 2 * (1 - adjustment) + (at + half) / scale - half;
