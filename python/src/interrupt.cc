@@ -2,6 +2,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
+#include <csignal>
+
 namespace sardonyx::python {
 namespace {
 
@@ -17,6 +20,24 @@ extern "C" void on_interrupt(int signal) {
   if (auto* handler = python_handler.load()) handler(signal);
 }
 
+// Whether SIGINT comes here. Asked on the main thread alone.
+bool is_handled() {
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point next_look;
+  static bool handled = false;
+  const auto now = Clock::now();
+  if (now < next_look) return handled;
+  next_look = now + std::chrono::milliseconds(1);
+  struct sigaction found = {};
+  handled = false;
+  if (sigaction(SIGINT, nullptr, &found) != 0 || (found.sa_flags & SA_SIGINFO) != 0) return false;
+  if (found.sa_handler == SIG_DFL || found.sa_handler == SIG_IGN) return false;
+  if (found.sa_handler == on_interrupt) return handled = true;
+  python_handler.store(found.sa_handler);
+  found.sa_handler = on_interrupt;
+  return handled = sigaction(SIGINT, &found, nullptr) == 0;
+}
+
 }  // namespace
 
 void remember_main_thread() { main_thread.store(PyThread_get_thread_ident()); }
@@ -26,25 +47,16 @@ bool on_main_thread() { return PyThread_get_thread_ident() == main_thread.load()
 Interruptible::Interruptible(std::atomic<bool>* flag) {
   if (!on_main_thread() || watched.load() != nullptr)
     return;  // a run within a run: the outer one's
-  if (sigaction(SIGINT, nullptr, &before_) != 0) return;
-  const bool plain = (before_.sa_flags & SA_SIGINFO) == 0 && before_.sa_handler != SIG_DFL &&
-                     before_.sa_handler != SIG_IGN;
-  if (!plain) return;
+  if (!is_handled()) return;
   interrupted.store(false);
-  python_handler.store(before_.sa_handler);
   watched.store(flag);
-  struct sigaction ours = before_;
-  ours.sa_handler = on_interrupt;
-  installed_ = sigaction(SIGINT, &ours, nullptr) == 0;
-  if (!installed_) watched.store(nullptr);
+  watches_ = true;
 }
 
 Interruptible::~Interruptible() {
-  if (!installed_) return;
-  sigaction(SIGINT, &before_, nullptr);
-  watched.store(nullptr);
+  if (watches_) watched.store(nullptr);
 }
 
-bool Interruptible::was_interrupted() const { return installed_ && interrupted.load(); }
+bool Interruptible::was_interrupted() const { return watches_ && interrupted.load(); }
 
 }  // namespace sardonyx::python

@@ -3,13 +3,13 @@
 
 #include <atomic>
 
-#include <csignal>
-
 namespace sardonyx::python {
 
 // While it lives, SIGINT also sets `flag`, which stops the run that has it; Python's own handler is
 // called as ever and makes the KeyboardInterrupt. Only for the main thread, where Python's handlers
-// run; elsewhere, and where SIGINT is not Python's business, it does nothing.
+// run; elsewhere, and where SIGINT is not Python's business, it does nothing. The handler that sees
+// to it stays, so that a brief run need not ask the system; whether it is still there is looked at
+// once a millisecond.
 class Interruptible {
  public:
   explicit Interruptible(std::atomic<bool>* flag);
@@ -20,8 +20,7 @@ class Interruptible {
   bool was_interrupted() const;
 
  private:
-  bool installed_ = false;
-  struct sigaction before_ = {};
+  bool watches_ = false;
 };
 
 // To be called from the main thread, and again in a child process.

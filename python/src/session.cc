@@ -42,28 +42,6 @@ nb::object item_of(PyObject* dict, PyObject* key) {
 #endif
 }
 
-// In nanoseconds. Runs this long or longer let Ctrl-C stop them; shorter ones are over before it
-// could matter.
-constexpr int64_t worth_interrupting = 1'000'000;
-
-// Whether values may be sizes, counts or conditions. Scales of Resize are a row of floats.
-bool may_decide(const Tensor& tensor) {
-  const ElementType type = tensor.element_type();
-  return tensor.rank() <= 1 || type == ElementType::int64 || type == ElementType::int32 ||
-         type == ElementType::boolean;
-}
-
-// Bytes of the inputs; none where more than these decides how long a run takes.
-std::optional<int64_t> bytes_of(const std::vector<Value>& inputs) {
-  int64_t bytes = 0;
-  for (const Value& input : inputs) {
-    if (input.kind() == Value::Kind::none) continue;
-    if (!input.is_tensor() || may_decide(input.tensor())) return {};
-    bytes += static_cast<int64_t>(input.tensor().byte_size());
-  }
-  return bytes;
-}
-
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
@@ -246,54 +224,28 @@ void RunningSession::run_values(const std::vector<Value>& inputs, std::vector<Va
   }
 }
 
-bool RunningSession::has_bodies(const Session& running) {
-  if (has_bodies_.load(std::memory_order_relaxed) < 0) {
-    const InModel inside(model_);
-    const nb::gil_scoped_release unlocked;
-    const auto steps = running.steps();
-    const bool found = options_.reference ||
-                       std::any_of(steps.begin(), steps.end(), [](const StepDescription& step) {
-                         return !step.bodies.empty();
-                       });
-    has_bodies_.store(found ? 1 : 0, std::memory_order_relaxed);
-  }
-  return has_bodies_.load(std::memory_order_relaxed) > 0;
-}
-
 bool RunningSession::run_once(const std::vector<Value>& inputs, std::vector<Value>& outputs,
                               const RunArguments& arguments) {
   Session& running = session();
   std::atomic<bool> own{false};
-  const auto begin = Clock::now();
   RunOptions options = run_options(arguments);
-  const std::optional<int64_t> bytes = bytes_of(inputs);
-  const bool guarded = !bytes || *bytes > brief_bytes_.load(std::memory_order_relaxed);
-  std::optional<Interruptible> interruptible;
   const bool wanted_before = options.cancel != nullptr && options.cancel->load();
-  if (guarded) {
-    if (options.cancel == nullptr) options.cancel = &own;
-    interruptible.emplace(const_cast<std::atomic<bool>*>(options.cancel));
-    // What came before the handler stood would be looked at after the run only.
-    if (on_main_thread() && PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
+  if (options.cancel == nullptr) options.cancel = &own;
+  const Interruptible interruptible(const_cast<std::atomic<bool>*>(options.cancel));
+  // What came before it watched would be looked at after the run only.
+  if (on_main_thread() && PyErr_CheckSignals() != 0) throw nb::python_error();
   try {
     const InModel inside(model_);
     const nb::gil_scoped_release unlocked;
     running.run(std::span<const Value>(inputs), std::span<Value>(outputs), options);
   } catch (const Error& error) {
     throw_if_beyond_exceptions(error);
-    if (error.code() != ErrorCode::cancelled || !interruptible || !interruptible->was_interrupted())
-      throw;
+    if (error.code() != ErrorCode::cancelled || !interruptible.was_interrupted()) throw;
     if (arguments.cancel != nullptr) {
       arguments.cancel->wanted.store(wanted_before);
       if (wanted_before) throw;
     }
     return false;
-  }
-  const auto took = std::chrono::nanoseconds(Clock::now() - begin).count();
-  if (bytes) {
-    const bool is_brief = took < worth_interrupting && !has_bodies(running);
-    brief_bytes_.store(is_brief ? *bytes : -1, std::memory_order_relaxed);
   }
   forget_remembered();
   return true;

@@ -83,8 +83,6 @@ class RunningSession {
                   const RunArguments& arguments);
   bool run_once(const std::vector<Value>& inputs, std::vector<Value>& outputs,
                 const RunArguments& arguments);
-  // Whether some node has graphs of its own, which decide by values how often they run.
-  bool has_bodies(const Session& running);
 
   struct Descriptions {
     std::vector<ValueDescription> inputs, outputs;
@@ -98,10 +96,8 @@ class RunningSession {
   std::unique_ptr<Session> session_;
   Descriptions descriptions_;
   std::vector<nb::object> input_names_, output_names_;
-  std::atomic<int> born_in_ = 0;          // how many forks there had been
-  std::mutex made_anew_;                  // after a fork
-  std::atomic<int64_t> brief_bytes_{-1};  // of the last run's inputs, if it was brief
-  std::atomic<int> has_bodies_{-1};       // -1: nobody has looked yet
+  std::atomic<int> born_in_ = 0;  // how many forks there had been
+  std::mutex made_anew_;          // after a fork
 };
 
 }  // namespace sardonyx::python
