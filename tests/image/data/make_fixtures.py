@@ -1,4 +1,4 @@
-"""Writes the pictures of this folder and pixels.npz, how Pillow decodes each of them.
+"""Writes the images of this folder and pixels.npz, how Pillow decodes each of them.
 
     pip install pillow numpy; python make_fixtures.py
 """
@@ -12,33 +12,33 @@ HERE = pathlib.Path(__file__).resolve().parent
 random = np.random.default_rng(5)
 ramp = np.add.outer(np.arange(10) * 9, np.arange(14) * 11)
 rgb = np.stack([ramp, 255 - ramp, (ramp * 3) % 256], axis=2).astype(np.uint8)
-picture = Image.fromarray(rgb)
-grey = picture.convert("L")
-veiled = picture.convert("RGBA")
+image = Image.fromarray(rgb)
+grey = image.convert("L")
+veiled = image.convert("RGBA")
 veiled.putalpha(grey)
 
 FILES = {
-    "rgb.bmp": (picture, {}),
+    "rgb.bmp": (image, {}),
     "grey.bmp": (grey, {}),
-    "palette.bmp": (picture.quantize(7), {}),
-    "bits.bmp": (picture.convert("1"), {}),
-    "rgba.bmp": (picture.convert("RGBA"), {}),
-    "lossy.webp": (picture, {"quality": 80}),
-    "lossless.webp": (picture, {"lossless": True}),
-    "plain.tif": (picture, {}),
-    "lzw.tif": (picture, {"compression": "tiff_lzw"}),
+    "palette.bmp": (image.quantize(7), {}),
+    "bits.bmp": (image.convert("1"), {}),
+    "rgba.bmp": (image.convert("RGBA"), {}),
+    "lossy.webp": (image, {"quality": 80}),
+    "lossless.webp": (image, {"lossless": True}),
+    "plain.tif": (image, {}),
+    "lzw.tif": (image, {"compression": "tiff_lzw"}),
     "deflate.tif": (grey, {"compression": "tiff_adobe_deflate"}),
-    "bits.tif": (picture.convert("1"), {"compression": "group4"}),
-    "palette.tif": (picture.quantize(7), {}),
+    "bits.tif": (image.convert("1"), {"compression": "group4"}),
+    "palette.tif": (image.quantize(7), {}),
     "rgba.tif": (veiled, {"compression": "tiff_lzw"}),
     **{f"orientation{i}.tif": (grey, {"compression": "tiff_lzw", "tiffinfo": {274: i}}) for i in range(2, 9)},
-    "lossless.jp2": (picture, {}),
-    "lossy.jp2": (picture, {"irreversible": True, "quality_mode": "dB", "quality_layers": [40]}),
+    "lossless.jp2": (image, {}),
+    "lossy.jp2": (image, {"irreversible": True, "quality_mode": "dB", "quality_layers": [40]}),
     "grey.j2k": (grey, {"no_jp2": True}),
-    "rgb.ppm": (picture, {}),
+    "rgb.ppm": (image, {}),
     "grey.pgm": (grey, {}),
-    "bits.pbm": (picture.convert("1"), {}),
-    "inks.jpg": (picture.convert("CMYK"), {"quality": 95}),
+    "bits.pbm": (image.convert("1"), {}),
+    "inks.jpg": (image.convert("CMYK"), {"quality": 95}),
 }
 
 pixels = {}
