@@ -7,6 +7,7 @@
 #include "numpy_table.h"
 #include "numpy_types.h"
 #include "packed.h"
+#include "text.h"
 
 namespace sardonyx::python {
 namespace {
@@ -31,13 +32,6 @@ nb::object new_array(ElementType type, const Shape& shape, void* data, int flags
 
 void* data_of(nb::handle array) {
   return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr()));
-}
-
-nb::object text_object(const std::string& text) {
-  PyObject* made =
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
 }
 
 nb::object strings_array(const Tensor& tensor) {

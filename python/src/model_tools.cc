@@ -36,14 +36,6 @@ auto unlocked(Work&& work) {
   return work();
 }
 
-// Names in files may be any bytes.
-nb::object text(std::string_view view) {
-  PyObject* made =
-      PyUnicode_DecodeUTF8(view.data(), static_cast<Py_ssize_t>(view.size()), "surrogateescape");
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
-}
-
 // A model that others are made of tells its warnings to the same listener.
 HeldModel beside(const HeldModel& held, Model&& model) {
   return {std::move(model), held.warnings, held.listener};
@@ -67,7 +59,7 @@ nb::object text_of(const HeldModel& held, std::optional<size_t> max_elements, bo
   TextOptions options;
   if (max_elements) options.max_elements = *max_elements;
   options.annotations = annotations;
-  return text(unlocked([&] { return held.model.to_text(options); }));
+  return text_object(unlocked([&] { return held.model.to_text(options); }));
 }
 
 nb::object save(const HeldModel& held, const std::string& path, const std::string& external_data,
@@ -90,19 +82,20 @@ nb::dict header(const HeldModel& held) {
   const Model& model = held.model;
   nb::dict made;
   made["ir_version"] = model.ir_version() ? nb::cast(*model.ir_version()) : nb::none();
-  made["producer_name"] = text(model.producer_name());
-  made["producer_version"] = text(model.producer_version());
-  made["domain"] = text(model.domain());
+  made["producer_name"] = text_object(model.producer_name());
+  made["producer_version"] = text_object(model.producer_version());
+  made["domain"] = text_object(model.domain());
   made["model_version"] = model.model_version();
-  made["doc_string"] = text(model.doc_string());
+  made["doc_string"] = text_object(model.doc_string());
   nb::dict metadata, imports;
-  for (const auto& entry : model.metadata()) metadata[text(entry.key())] = text(entry.value());
-  for (const auto& one : model.opset_imports()) imports[text(one.domain())] = one.version();
+  for (const auto& entry : model.metadata())
+    metadata[text_object(entry.key())] = text_object(entry.value());
+  for (const auto& one : model.opset_imports()) imports[text_object(one.domain())] = one.version();
   made["metadata"] = metadata;
   made["opset_imports"] = imports;
   if (model.has_graph()) {
-    made["graph_name"] = text(model.graph().name());
-    made["graph_doc_string"] = text(model.graph().doc_string());
+    made["graph_name"] = text_object(model.graph().name());
+    made["graph_doc_string"] = text_object(model.graph().doc_string());
   }
   return made;
 }
@@ -110,7 +103,8 @@ nb::dict header(const HeldModel& held) {
 nb::list declared(const ViewList<ValueInfoView>& values) {
   nb::list made;
   for (const auto& one : values)
-    made.append(nb::make_tuple(text(one.name()), text(one.type_text()).attr("replace")(", ", ",")));
+    made.append(nb::make_tuple(text_object(one.name()),
+                               text_object(one.type_text()).attr("replace")(", ", ",")));
   return made;
 }
 
@@ -120,8 +114,9 @@ nb::list denotations(const ViewList<ValueInfoView>& values) {
     const auto type = one.type();
     if (!type || type->kind() != TypeView::Kind::tensor || !type->has_shape()) continue;
     nb::list of_dimensions;
-    for (const auto& dimension : type->shape()) of_dimensions.append(text(dimension.denotation()));
-    made.append(nb::make_tuple(text(one.name()), of_dimensions));
+    for (const auto& dimension : type->shape())
+      of_dimensions.append(text_object(dimension.denotation()));
+    made.append(nb::make_tuple(text_object(one.name()), of_dimensions));
   }
   return made;
 }
@@ -130,18 +125,20 @@ nb::list nodes(const HeldModel& held) {
   nb::list made;
   for (const auto& node : held.model.graph().nodes()) {
     nb::list inputs, outputs, attributes;
-    for (const auto& name : node.inputs()) inputs.append(text(name));
-    for (const auto& name : node.outputs()) outputs.append(text(name));
-    for (const auto& attribute : node.attributes()) attributes.append(text(attribute.to_string()));
-    made.append(nb::make_tuple(text(node.domain()), text(node.op_type()), text(node.name()), inputs,
-                               outputs, attributes));
+    for (const auto& name : node.inputs()) inputs.append(text_object(name));
+    for (const auto& name : node.outputs()) outputs.append(text_object(name));
+    for (const auto& attribute : node.attributes())
+      attributes.append(text_object(attribute.to_string()));
+    made.append(nb::make_tuple(text_object(node.domain()), text_object(node.op_type()),
+                               text_object(node.name()), inputs, outputs, attributes));
   }
   return made;
 }
 
 nb::list initializer_names(const HeldModel& held) {
   nb::list made;
-  for (const auto& tensor : held.model.graph().initializers()) made.append(text(tensor.name()));
+  for (const auto& tensor : held.model.graph().initializers())
+    made.append(text_object(tensor.name()));
   return made;
 }
 
@@ -155,7 +152,8 @@ nb::list described(const CheckReport& report) {
   nb::list made;
   for (const auto& one : report.diagnostics) {
     made.append(nb::make_tuple(std::string(name_of(one.severity)), std::string(one.rule),
-                               text(one.place.to_string()), text(one.message), text(one.advice)));
+                               text_object(one.place.to_string()), text_object(one.message),
+                               text_object(one.advice)));
   }
   return made;
 }
@@ -230,7 +228,7 @@ nb::object drawing_of(const HeldModel& held, const std::string& form, size_t max
   } catch (const TooLarge&) {
     return nb::none();
   }
-  return text(drawn);
+  return text_object(drawn);
 }
 
 nb::object differences(const HeldModel& first, const HeldModel& second, double relative,
@@ -246,7 +244,8 @@ nb::object differences(const HeldModel& first, const HeldModel& second, double r
     const char* kind = one.kind == ModelDifference::Kind::changed         ? "changed"
                        : one.kind == ModelDifference::Kind::only_in_first ? "only in first"
                                                                           : "only in second";
-    made.append(nb::make_tuple(kind, text(one.place), text(one.first), text(one.second)));
+    made.append(nb::make_tuple(kind, text_object(one.place), text_object(one.first),
+                               text_object(one.second)));
   }
   return nb::make_tuple(made, found.left_out);
 }
@@ -267,12 +266,12 @@ nb::object default_of(const AttributeSignature& one) {
   switch (one.type) {
     case AttributeType::float_: return nb::cast(one.default_float);
     case AttributeType::int_: return nb::cast(one.default_int);
-    case AttributeType::string: return text(one.default_string);
+    case AttributeType::string: return text_object(one.default_string);
     case AttributeType::floats: return nb::cast(one.default_floats);
     case AttributeType::ints: return nb::cast(one.default_ints);
     case AttributeType::strings: {
       nb::list made;
-      for (const auto& item : one.default_strings) made.append(text(item));
+      for (const auto& item : one.default_strings) made.append(text_object(item));
       return made;
     }
     default: return nb::none();
@@ -288,7 +287,7 @@ nb::object described(const OperatorSignature& one) {
   }
   nb::dict constraints;
   for (const auto& constraint : one.constraints)
-    constraints[text(constraint.name)] = nb::cast(constraint.types);
+    constraints[text_object(constraint.name)] = nb::cast(constraint.types);
   return nb::make_tuple(std::string(one.domain), std::string(one.name), one.since, one.until,
                         one.is_deprecated, parameters(one.inputs), parameters(one.outputs),
                         attributes, constraints);
@@ -344,12 +343,12 @@ void bind_tools(nb::module_& module) {
   });
   module.def("operator_domains", [] {
     nb::dict made;
-    for (const auto& one : operator_domains()) made[text(one.domain)] = one.newest;
+    for (const auto& one : operator_domains()) made[text_object(one.domain)] = one.newest;
     return made;
   });
   module.def("operator_names", [](const std::string& domain) {
     nb::list made;
-    for (const auto& name : operator_names(domain)) made.append(text(name));
+    for (const auto& name : operator_names(domain)) made.append(text_object(name));
     return made;
   });
   module.def("operator_versions", [](const std::string& domain, const std::string& name) {

@@ -90,13 +90,6 @@ Version version_of(const OperatorSignature& signature) {
   return version;
 }
 
-nb::object text_object(const std::string& text) {
-  PyObject* made =
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
-}
-
 // A copy: the memory is the plan's, which goes on with it when the call is over.
 nb::object array_of(const CustomTensor& tensor) {
   Shape shape(tensor.shape.begin(), tensor.shape.end());

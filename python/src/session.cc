@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "interrupt.h"
 #include "numpy_types.h"
+#include "text.h"
 
 namespace sardonyx::python {
 namespace {
@@ -19,9 +20,7 @@ namespace {
 std::atomic<int> forks{0};  // in the history of this process
 
 nb::object interned(const std::string& name) {
-  PyObject* text =
-      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape");
-  if (text == nullptr) throw nb::python_error();
+  PyObject* text = text_object(name).release().ptr();
   PyUnicode_InternInPlace(&text);
   return nb::steal(text);
 }

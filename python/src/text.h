@@ -5,6 +5,18 @@
 #include <nanobind/nanobind.h>
 
 #include <string>
+#include <string_view>
+
+namespace sardonyx::python {
+
+inline nanobind::object text_object(std::string_view text) {
+  PyObject* made =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (made == nullptr) throw nanobind::python_error();
+  return nanobind::steal(made);
+}
+
+}  // namespace sardonyx::python
 
 namespace nanobind::detail {
 
