@@ -18,6 +18,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Features of some rows that are doubles at a time.
 constexpr int64_t piece = 256;
 
+template <class D>
+HWY_INLINE void ToDoubles(D d, const float* from, int64_t n, double* to) {
+  const hn::Rebind<float, D> given;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(given, from + i)), d, to + i);
+  for (; i < n; ++i) to[i] = static_cast<double>(from[i]);
+}
+
 // Lanes are targets: a vector of them, from t on, for `count` rows.
 template <int count, class T, class D>
 HWY_INLINE void ScoreRows(D d, const LinearTargets& linear, const T* x, int64_t t, float* scores) {
@@ -33,13 +43,11 @@ HWY_INLINE void ScoreRows(D d, const LinearTargets& linear, const T* x, int64_t 
     const int64_t n = std::min(piece, features - first);
     const double* rows[count];
     if constexpr (narrow) {
+      const hn::CappedTag<double, 8> wide;
       if (n == features) {  // all rows lie together
-        for (int64_t i = 0; i < count * n; ++i) space[i] = static_cast<double>(x[i]);
+        ToDoubles(wide, x, count * n, space);
       } else {
-        for (int r = 0; r < count; ++r) {
-          const T* from = x + r * features + first;
-          for (int64_t f = 0; f < n; ++f) space[r * n + f] = static_cast<double>(from[f]);
-        }
+        for (int r = 0; r < count; ++r) ToDoubles(wide, x + r * features + first, n, space + r * n);
       }
       for (int r = 0; r < count; ++r) rows[r] = space + r * n;
     } else {
@@ -51,12 +59,11 @@ HWY_INLINE void ScoreRows(D d, const LinearTargets& linear, const T* x, int64_t 
       for (int r = 0; r < count; ++r) sums[r] = hn::MulAdd(hn::Set(d, rows[r][f]), weight, sums[r]);
     }
   }
-  const int64_t some = std::min(lanes, linear.targets - t);
+  const hn::Rebind<float, D> result;
+  const auto some = hn::FirstN(result, static_cast<size_t>(std::min(lanes, linear.targets - t)));
+#pragma GCC unroll 8
   for (int r = 0; r < count; ++r) {
-    alignas(64) double sum[hn::MaxLanes(D())];
-    hn::Store(sums[r], d, sum);
-    float* out = scores + r * linear.targets + t;
-    for (int64_t k = 0; k < some; ++k) out[k] = static_cast<float>(sum[k]);
+    masked::Store(hn::DemoteTo(result, sums[r]), some, result, scores + r * linear.targets + t);
   }
 }
 

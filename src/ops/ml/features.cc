@@ -61,13 +61,16 @@ void for_parts(RunContext& run, Some&& some) {
   });
 }
 
-// A list of a value per feature, or one for all, again and again: whole rows, part_elements or
-// more.
+// A list of a value per feature, or one for all, again and again: for whole rows, part_elements or
+// more, or all that there are.
 template <class T, class Value>
-std::vector<T> repeated(const std::vector<Value>& list, int64_t features) {
-  std::vector<T> all(static_cast<size_t>((part_elements + features - 1) / features * features));
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i] = static_cast<T>(list.size() == 1 ? list[0] : list[i % static_cast<size_t>(features)]);
+std::vector<T> repeated(const std::vector<Value>& list, const RunContext& run) {
+  const int64_t features = std::max<int64_t>(feature_count(run), 1);
+  const int64_t most = (part_elements + features - 1) / features * features;
+  std::vector<T> all(static_cast<size_t>(std::min(most, run.in_size(0))), static_cast<T>(list[0]));
+  if (list.size() == 1) return all;
+  const auto row = static_cast<size_t>(features);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i < row ? static_cast<T>(list[i]) : all[i - row];
   return all;
 }
 
@@ -104,18 +107,15 @@ std::unique_ptr<Step> prepare_scaler(PrepareContext& ctx) {
   if (offset.empty()) offset = {0};
   if (scale.empty()) scale = {1};
   return make_step("ml.scaler", [offset, scale](RunContext& run) {
-    const int64_t features = std::max<int64_t>(feature_count(run), 1);
     if (run.in_type(0) == ElementType::float32) {
-      const auto offsets = repeated<float>(offset, features),
-                 scales = repeated<float>(scale, features);
+      const auto offsets = repeated<float>(offset, run), scales = repeated<float>(scale, run);
       return for_parts(run, [&](int64_t first, int64_t n) {
         const float* x = run.in<float>(0) + first;
         scale_part(x, offsets.data(), scales.data(), n, run.out<float>(0) + first);
       });
     }
     // What is near an offset would lose its digits if it became a float before that is taken away.
-    const auto offsets = repeated<double>(offset, features),
-               scales = repeated<double>(scale, features);
+    const auto offsets = repeated<double>(offset, run), scales = repeated<double>(scale, run);
     for_parts(run, [&](int64_t first, int64_t n) {
       constexpr int64_t most = 64;
       double x[most];
@@ -212,7 +212,7 @@ void infer_imputer(InferContext& ctx) {
 template <class T, class Value>
 std::unique_ptr<Step> impute(Value replaced, std::vector<Value> imputed) {
   auto step = make_step("ml.imputer", [replaced, imputed](RunContext& run) {
-    const auto values = repeated<T>(imputed, std::max<int64_t>(feature_count(run), 1));
+    const auto values = repeated<T>(imputed, run);
     const auto impute_where = [&](auto&& is_missing) {
       for_parts(run, [&](int64_t first, int64_t n) {
         const T* x = run.in<T>(0) + first;

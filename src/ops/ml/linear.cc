@@ -116,6 +116,17 @@ void infer_classifier(InferContext& ctx) {
   ctx.set(1, ElementType::float32, {rows, Dim(c.columns())});
 }
 
+// The first of the greatest; no branch depends on the scores, which are anything.
+int64_t greatest(const float* scores, size_t n) {
+  float top = scores[0];
+  int64_t at = 0;
+  for (size_t i = 1; i < n; ++i) {
+    at = scores[i] > top ? static_cast<int64_t>(i) : at;
+    top = scores[i] > top ? scores[i] : top;
+  }
+  return at;
+}
+
 // Labels of the samples whose scores these are.
 void write_labels(RunContext& run, const Classifier& c, int64_t first,
                   std::span<const float> scores) {
@@ -123,7 +134,7 @@ void write_labels(RunContext& run, const Classifier& c, int64_t first,
   std::vector<int64_t> labels(scores.size() / width);
   for (size_t i = 0; i < labels.size(); ++i) {
     const float* row = scores.data() + i * width;
-    labels[i] = width == 1 ? row[0] > 0 : std::max_element(row, row + width) - row;
+    labels[i] = width == 1 ? row[0] > 0 : greatest(row, width);
   }
   if (c.labels.size() != 1) return c.labels.write(run, first, labels);
   for (size_t i = 0; i < labels.size(); ++i)
