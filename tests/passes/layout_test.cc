@@ -1,4 +1,6 @@
 // Where convolutions get their channels last, and where they do not.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -37,6 +39,37 @@ TEST(Layout, DepthwiseConvolutionsAloneStayPlanes) {
   for (const auto& [model, size] :
        {std::pair(&alone, int64_t{40}), {&followed, int64_t{40}}, {&narrow, int64_t{14}}}) {
     test::ThreeWays(*model).check(test::picture({1, 12, size, size}), 1e-5);
+  }
+}
+
+TEST(Layout, ConvolutionsOfShortSumsAloneStayPlanes) {
+  struct Case {
+    Shape x, w;
+    std::string rest;
+    bool alone;
+  };
+  const std::string last = "  y = Relu(m)\n", another = "  r = Relu(m)\n  y = Conv(r, v)\n";
+  const Case cases[] = {
+      {{1, 1, 400}, {16, 1, 10}, last, true},
+      {{1, 8, 200}, {16, 8, 9}, last, false},
+      {{1, 3, 20, 21}, {16, 3, 3, 3}, last, true},
+      {{1, 4, 20, 21}, {16, 4, 3, 3}, last, false},
+      {{2, 100, 9, 11}, {16, 100, 1, 1}, last, true},
+      {{1, 3, 20, 21}, {16, 3, 3, 3}, another, false},
+  };
+  for (const auto& [x, w, rest, alone] : cases) {
+    SCOPED_TRACE(fmt::format("{}, {}: {}", fmt::join(x, ","), fmt::join(w, ","), rest));
+    const bool row = x.size() == 3;
+    int64_t elements = 1;
+    for (const int64_t size : w) elements *= size;
+    const Model model = Model::from_text(fmt::format(
+        "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+        "g (float[{}] x) => (float[{}] y) {{\n{}{}  m = Conv<strides = [{}]>(x, w)\n{}}}\n",
+        fmt::join(x, ","), row ? "a, b, c" : "a, b, c, d",
+        constant("w", fmt::format("{}", fmt::join(w, ",")), elements),
+        constant("v", "8, 16, 1, 1", 128), row ? "5" : "2, 2", rest));
+    EXPECT_EQ(steps(model, "transpose.strided") == 0, alone);
+    test::ThreeWays(model).check(test::picture(x), 2e-5);
   }
 }
 
@@ -215,15 +248,15 @@ TEST(Layout, ResizeOfComputedSizes) {
 TEST(Layout, ResizeThatNoConvolutionFollowsReadsPlanes) {
   const Model model =
       Model::from_text(fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
-                                   "g (float[1, 4, 6, 5] x) => (float[a, b, c, d] y) {{\n{}"
+                                   "g (float[1, 130, 6, 5] x) => (float[a, b, c, d] y) {{\n{}"
                                    "  s = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>()\n"
                                    "  p = Conv(x, v)\n  r = Resize(p, , s)\n  y = Sigmoid(r)\n}}\n",
-                                   constant("v", "12, 4, 1, 1", 48)));
+                                   constant("v", "12, 130, 1, 1", 1560)));
   const auto list = Session(model, {.threads = 1}).steps();
   ASSERT_EQ(list.size(), 5u);
   EXPECT_EQ(list[2].kernel, "transpose.strided");
   EXPECT_EQ(list[3].kernel, "resize.tables");
-  test::ThreeWays(model).check(test::picture({1, 4, 6, 5}), 2e-5);
+  test::ThreeWays(model).check(test::picture({1, 130, 6, 5}), 2e-5);
 }
 
 // Fewer pixels are convolved, where enlarging what comes out is the same.

@@ -150,8 +150,8 @@ TEST(Origins, OfAttention) {
 
 TEST(Origins, OfConvolutions) {
   const auto steps = steps_of(
-      "(float[1, 3, 8, 8] x) => (float[1, 8, 6, 6] y)",
-      weights("w", "8, 3, 3, 3", 216) + weights("one", "8", 8) +
+      "(float[1, 5, 8, 8] x) => (float[1, 8, 6, 6] y)",
+      weights("w", "8, 5, 3, 3", 360) + weights("one", "8", 8) +
           "  positive = Constant<value = float[8] {1, 1, 1, 1, 2, 2, 2, 2}>()\n"
           "  [conv] c = Conv(x, w)\n"
           "  [norm] n = BatchNormalization(c, one, one, one, positive)\n  [relu] y = Relu(n)\n");
@@ -168,8 +168,8 @@ TEST(Origins, OfConvolutions) {
 // With channels last, nodes become others, and names of values change.
 TEST(Origins, OfNodesThatTheLayoutChanges) {
   const auto steps = steps_of(
-      "(float[1, 3, 8, 8] x) => (float[1, 8, 1, 1] y)",
-      weights("w", "8, 3, 3, 3", 216) + weights("one", "8", 8) +
+      "(float[1, 5, 8, 8] x) => (float[1, 8, 1, 1] y)",
+      weights("w", "8, 5, 3, 3", 360) + weights("one", "8", 8) +
           "  positive = Constant<value = float[8] {1, 1, 1, 1, 2, 2, 2, 2}>()\n"
           "  [conv] c = Conv(x, w)\n  [pool] p = MaxPool<kernel_shape = [2, 2]>(c)\n"
           "  [norm] n = BatchNormalization(p, one, one, one, positive)\n  [relu] r = Relu(n)\n"

@@ -1,5 +1,6 @@
 // Convolutions and pools.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "ir/node_values.h"
@@ -26,6 +27,16 @@ using ops::internal::QuantizedConv;
 bool is_narrow_or_float(ElementType type) {
   return type == ElementType::float32 || type == ElementType::float16 ||
          type == ElementType::bfloat16;
+}
+
+// Whether sums are so short that transposing both images takes more time than the kernels with
+// channels last save, as measured.
+bool has_short_sums(const kernels::ConvParams& shape) {
+  if (shape.group != 1) return false;
+  const int64_t taps = std::accumulate(shape.kernel.begin(), shape.kernel.begin() + shape.rank,
+                                       int64_t{1}, std::multiplies<int64_t>());
+  const int64_t most = taps == 1 ? 128 : shape.rank == 1 ? 64 : 32;
+  return shape.in_channels * taps <= most;
 }
 
 }  // namespace
@@ -97,13 +108,15 @@ kernels::ConvParams LayoutWalk::shape_of_weights(const Conv& conv, const Tensor&
 }
 
 bool LayoutWalk::stays_alone(const ir::Node& node, const Conv& conv, const Tensor& weights) const {
+  if (wanted_nhwc_.contains(node.outputs[0])) return false;
+  const kernels::ConvParams shape = shape_of_weights(conv, weights);
+  if (has_short_sums(shape)) return true;
   const ir::Dims* out = shape_of(node.outputs[0]);
-  if (wanted_nhwc_.contains(node.outputs[0]) || weights.rank() != 4 || out == nullptr) return false;
+  if (weights.rank() != 4 || out == nullptr) return false;
   constexpr int64_t wide = 32;  // rows that fill vectors
   const auto width = out->back().value();
   if (!width || *width < wide) return false;
-  return kernels::choose_conv(shape_of_weights(conv, weights)).path ==
-         kernels::ConvPath::depthwise_rows;
+  return kernels::choose_conv(shape).path == kernels::ConvPath::depthwise_rows;
 }
 
 bool LayoutWalk::conv_int8(ir::Node& node) {

@@ -47,8 +47,8 @@ class LayoutWalk : TwoLayouts {
   // Channels, group, kernel, strides and dilations.
   static kernels::ConvParams shape_of_weights(const ops::internal::Conv& conv,
                                               const Tensor& weights);
-  // Whether it is a depthwise convolution between planes that planes are as good for: then turning
-  // them takes longer than all else.
+  // Whether nobody wants its output with channels last, and it is one that planes are as good for
+  // (a depthwise one, or one of few products for each result): then turning them takes longer.
   bool stays_alone(const ir::Node& node, const ops::internal::Conv& conv,
                    const Tensor& weights) const;
   // Of bytes: one group, or one input channel for each output channel.
