@@ -43,6 +43,30 @@ TEST_P(DepthwiseConvTest, AnySize) {
   }
 }
 
+// Several taps of a row at once, and two lines under a column.
+TEST_P(DepthwiseConvTest, RowsAndColumns) {
+  Epilogue e;
+  e.bias_axis = BiasAxis::row;
+  e.activation = Activation::relu;
+  for (const int64_t taps : {2, 3, 4, 5, 6, 9, 11}) {
+    for (const int64_t channels : {16, 35}) {
+      for (const int64_t width : {1, 6, 8, 23}) {
+        for (const bool column : {false, true}) {
+          ConvParams s = square(channels, width, channels, taps, 1, taps / 2, channels);
+          const size_t across = column ? 1 : 0;
+          s.kernel[across] = 1;
+          s.pad_begin[across] = s.pad_end[across] = 0;
+          s.in[0] = column ? 9 : 2;
+          set_out(s);
+          s.nhwc = true;
+          check_layout(s, e);
+        }
+      }
+    }
+  }
+  for (const int64_t size : {4, 9}) check(square(20, 25, 20, size, 1, size / 2, 20));
+}
+
 TEST_P(DepthwiseConvTest, ManyChannels) {
   for (const int64_t channels : {16, 33, 300, 700}) {
     check(square(channels, 15, channels, 3, 1, 1, channels));

@@ -193,6 +193,17 @@ HWY_INLINE void SumPixels(const Columns<size, 1, step, border, partial>& columns
   }
 }
 
+// Adds `taps` neighbouring taps to the sums of `step` neighbouring pixels.
+template <int taps, int step, bool partial>
+HWY_INLINE void AddTaps(const Columns<taps, 1, step, Border::none, partial>& columns,
+                        const float* weight, const float* from, TileVec (&sums)[step]) {
+  TileVec w[taps];
+  columns.weights(weight, w);
+#pragma GCC unroll 16
+  for (int x = 0; x < columns.reach; ++x)
+    columns.add(x, Held(columns.some.load(from + x * columns.channels)), w, sums);
+}
+
 // `step` neighbouring output pixels of any window, a vector of channels or less.
 template <int step, bool partial>
 HWY_INLINE void AnyPixels(const Line& l, const Piece& piece, int64_t column, int64_t c) {
@@ -201,6 +212,9 @@ HWY_INLINE void AnyPixels(const Line& l, const Piece& piece, int64_t column, int
   const int64_t channels = l.channels, width = g.in[2], stride = g.stride[2],
                 dilation = g.dilation[2], taps = g.kernel[2], distance = stride * channels;
   const int64_t left = column * stride - g.pad[2];
+  const Columns<3, 1, step, Border::none, partial> three{some, channels, 0};
+  const Columns<4, 1, step, Border::none, partial> four{some, channels, 0};
+  const bool side_by_side = !is_portable && step > 1 && stride == 1 && dilation == 1;
   TileVec sums[step];
 #pragma GCC unroll 8
   for (int i = 0; i < step; ++i) sums[i] = TileZero();
@@ -213,21 +227,37 @@ HWY_INLINE void AnyPixels(const Line& l, const Piece& piece, int64_t column, int
         continue;
       }
       line += c;
-      for (int64_t w = 0, x = left; w < taps; ++w, x += dilation, weight += channels) {
+      for (int64_t w = 0, x = left; w < taps;) {
+        // Several taps at once read a column once for all pixels that it belongs to.
+        const int64_t rest = taps - w, at_once = rest == 3 || rest == 6 ? 3 : 4;
+        if (side_by_side && at_once <= rest && x >= 0 && x + step - 1 + at_once <= width) {
+          if (at_once == 3) {
+            AddTaps(three, weight, line + x * channels, sums);
+          } else {
+            AddTaps(four, weight, line + x * channels, sums);
+          }
+          w += at_once;
+          x += at_once;
+          weight += at_once * channels;
+          continue;
+        }
         const TileVec v = some.load(weight);
         if (x >= 0 && x + (step - 1) * stride < width) {
           const float* from = line + x * channels;
 #pragma GCC unroll 8
           for (int i = 0; i < step; ++i)
             sums[i] = TileMulAdd(v, some.load(from + i * distance), sums[i]);
-          continue;
-        }
+        } else if (x + (step - 1) * stride >= 0 && x < width) {
 #pragma GCC unroll 8
-        for (int i = 0; i < step; ++i) {
-          const int64_t at = x + i * stride;
-          if (at >= 0 && at < width)
-            sums[i] = TileMulAdd(v, some.load(line + at * channels), sums[i]);
+          for (int i = 0; i < step; ++i) {
+            const int64_t at = x + i * stride;
+            if (at >= 0 && at < width)
+              sums[i] = TileMulAdd(v, some.load(line + at * channels), sums[i]);
+          }
         }
+        ++w;
+        x += dilation;
+        weight += channels;
       }
     }
   }
@@ -255,6 +285,55 @@ void AnyPiece(const Line& l, const Piece& piece) {
   int64_t c = piece.first;
   for (; c + tile_lanes <= piece.last; c += tile_lanes) AnyLine<false>(l, piece, c);
   if (c < piece.last) AnyLine<true>(l, piece, c);
+}
+
+// `step` neighbouring pixels of two lines, of a window that is a column: a line of the input is
+// read once for both.
+template <int step, bool partial>
+HWY_INLINE void ColumnPixels(const Line& l, const Piece& piece, int64_t column, int64_t c) {
+  const ConvGeometry& g = l.g;
+  const Channels<partial> some(piece.last - c);
+  TileVec sums[2][step], weight = TileZero();
+#pragma GCC unroll 8
+  for (int i = 0; i < step; ++i) sums[0][i] = sums[1][i] = TileZero();
+  for (int64_t h = 0; h <= g.kernel[1]; ++h) {
+    const TileVec above = weight;  // the second line's
+    if (h < g.kernel[1]) weight = some.load(l.job.weights + h * l.channels + c);
+    const float* from = l.line(0, h);
+    if (from == nullptr) continue;
+    from += column * l.channels + c;
+#pragma GCC unroll 8
+    for (int i = 0; i < step; ++i) {
+      const TileVec v = Held(some.load(from + i * l.channels));
+      if (h < g.kernel[1]) sums[0][i] = TileMulAdd(weight, v, sums[0][i]);
+      if (h > 0) sums[1][i] = TileMulAdd(above, v, sums[1][i]);
+    }
+  }
+  const TileVec bias = l.bias(some, c);
+  float* to = piece.out + (column - piece.begin) * piece.out_distance + c - piece.first;
+#pragma GCC unroll 8
+  for (int i = 0; i < step; ++i) {
+    some.store(l.finish(sums[0][i], bias), to + i * piece.out_distance);
+    some.store(l.finish(sums[1][i], bias), to + piece.out_line + i * piece.out_distance);
+  }
+}
+
+template <bool partial>
+void ColumnLines(const Line& l, const Piece& piece, int64_t c) {
+  int64_t column = piece.begin;
+  if (piece.end - column >= max_step) {
+    for (;; column = std::min(column + max_step, piece.end - max_step)) {
+      ColumnPixels<max_step, partial>(l, piece, column, c);
+      if (column + max_step == piece.end) return;
+    }
+  }
+  for (; column < piece.end; ++column) ColumnPixels<1, partial>(l, piece, column, c);
+}
+
+void ColumnPair(const Line& l, const Line&, const Piece& piece) {
+  int64_t c = piece.first;
+  for (; c + tile_lanes <= piece.last; c += tile_lanes) ColumnLines<false>(l, piece, c);
+  if (c < piece.last) ColumnLines<true>(l, piece, c);
 }
 
 // The sums' way to the output. Where they are not scaled the bias is there before them, and what
@@ -447,6 +526,9 @@ Kernels KernelsFor(const ConvGeometry& g) {
     if (const Kernels kernels = KernelsOfSize<5>(g); kernels.one != nullptr) return kernels;
     if (const Kernels kernels = KernelsOfSize<7>(g); kernels.one != nullptr) return kernels;
   }
+  const bool columns = g.kernel[2] == 1 && g.pad[2] == 0 && g.stride[2] == 1 && g.in[2] == g.out[2];
+  if (!is_portable && flat && columns && g.stride[1] == 1 && g.dilation[1] == 1)
+    return {AnyPiece, ColumnPair};
   return {AnyPiece};
 }
 
