@@ -21,6 +21,7 @@ struct LoadingOptions {
   bool reference = false;
   bool exact = false;
   bool assume_inference = false;
+  bool flush_denormals = false;
   bool prepack = false;
   std::string packed, cache_folder;  // of packed weights; empty: none
   DimOption fixed_dims{"--fix-dim"};

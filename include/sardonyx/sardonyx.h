@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 /* The version of this header. A library serves headers of its own version and of older ones. */
-#define SARDONYX_API_VERSION 4
+#define SARDONYX_API_VERSION 5
 
 /* The version of the library that is running, which may be newer than the header. */
 SARDONYX_API uint32_t sardonyx_api_version(void);

@@ -115,6 +115,8 @@ typedef struct sardonyx_session_options {
   sardonyx_log log;
   void* log_user;
   sardonyx_log_level log_level;
+  /* Since version 5. Not 0: runs take numbers nearer to 0 than the least normal one for 0. */
+  int flush_denormals;
 } sardonyx_session_options;
 
 /* Prepares a model for running. */

@@ -181,6 +181,7 @@ class SessionOptions:
     exact: bool
     assume_inference: bool
     prepack: bool
+    flush_denormals: bool
     seed: int
     all_outputs: bool
     memory_limit: int

@@ -173,7 +173,8 @@ class Session(_core.Session):
     many as the process may use; or `Threads` that other sessions have, too. `processors`: those that the session's own
     threads may run on, by the system's numbers; all that the process may use without it. `reference`: node after node,
     without plan and fusion. `exact`: no algorithm that trades accuracy for speed. `prepack`: bring weights into the form
-    of their kernels now instead of in the first run. `all_outputs`: all values that the graph makes become outputs.
+    of their kernels now instead of in the first run. `flush_denormals`: numbers nearer to 0 than the least normal one
+    count as 0, since processors are slow with them. `all_outputs`: all values that the graph makes become outputs.
     `memory_limit`: most bytes that making the session may take, 0 for any number. `dimensions`: sizes that inputs leave
     open and that are to be numbers, by their names ("batch") or places ("image.2"). `initializers`: arrays instead of the
     model's, by name; they are copied. `extra_outputs`: values of the graph that become outputs behind the model's own.
@@ -190,7 +191,7 @@ class Session(_core.Session):
 
     def __init__(self, model: ModelSource, *, threads: int | Threads = 0, processors: Sequence[int] = (),
                  reference: bool = False, fuse: bool = True, exact: bool = False, assume_inference: bool = False,
-                 prepack: bool = False, seed: int = 0, all_outputs: bool = False, memory_limit: int = 0,
+                 prepack: bool = False, flush_denormals: bool = False, seed: int = 0, all_outputs: bool = False, memory_limit: int = 0,
                  dimensions: Mapping[str, int] | None = None, initializers: Mapping[str, Any] | None = None,
                  extra_outputs: Sequence[str] = (), packed: str | os.PathLike[str] | None = None,
                  cache_folder: str | os.PathLike[str] | None = None, log: LogListener | None = None,
@@ -211,7 +212,7 @@ class Session(_core.Session):
             **({"shared_threads": threads} if isinstance(threads, Threads) else {"threads": threads}),
             "processors": list_of("processors", processors),
             "reference": reference, "fuse": fuse, "exact": exact, "assume_inference": assume_inference,
-            "prepack": prepack, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit,
+            "prepack": prepack, "flush_denormals": flush_denormals, "seed": seed, "all_outputs": all_outputs, "memory_limit": memory_limit,
             "dimensions": dict_of("dimensions", dimensions), "extra_outputs": list_of("extra_outputs", extra_outputs),
             "packed": path_of("packed", packed or ""), "cache_folder": path_of("cache_folder", cache_folder or ""),
             "log_level": _log_level(log, log_level)}

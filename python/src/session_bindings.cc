@@ -29,6 +29,7 @@ struct SessionArguments {
   std::shared_ptr<SharedThreads> shared_threads;
   std::vector<int> processors;
   bool reference = false, fuse = true, exact = false, assume_inference = false, prepack = false;
+  bool flush_denormals = false;
   uint64_t seed = 0;
   bool all_outputs = false;
   int64_t memory_limit = 0;
@@ -48,6 +49,7 @@ struct SessionArguments {
     made.exact = exact;
     made.assume_inference = assume_inference;
     made.prepack = prepack;
+    made.flush_denormals = flush_denormals;
     made.seed = seed;
     made.all_outputs = all_outputs;
     made.memory_limit = memory_limit;
@@ -297,6 +299,7 @@ void bind_sessions(nb::module_& module) {
       .def_rw("exact", &SessionArguments::exact)
       .def_rw("assume_inference", &SessionArguments::assume_inference)
       .def_rw("prepack", &SessionArguments::prepack)
+      .def_rw("flush_denormals", &SessionArguments::flush_denormals)
       .def_rw("seed", &SessionArguments::seed)
       .def_rw("all_outputs", &SessionArguments::all_outputs)
       .def_rw("memory_limit", &SessionArguments::memory_limit)

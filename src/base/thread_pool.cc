@@ -17,6 +17,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/float_control.h"
 #include "base/loop_recorder.h"
 #include "base/os.h"
 
@@ -68,6 +69,7 @@ struct alignas(64) Loop {
   void* body = nullptr;
   void (*call)(void*, int64_t, int64_t, int) = nullptr;
   LoopRecorder* recorder = nullptr;
+  FloatControl control = FloatControl::standard();  // the caller's
   std::atomic<bool> taken{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
@@ -206,6 +208,7 @@ struct ThreadPool::Shared {
       uint32_t seen = loop.state.load(std::memory_order_acquire);
       while (seen & Loop::open) {
         if (loop.state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
+          if (!(loop.control == FloatControl::current())) loop.control.take();
           loop.take_part(worker);
           loop.state.fetch_sub(1, std::memory_order_release);
           return true;
@@ -291,6 +294,7 @@ void ThreadPool::run(int64_t count, int64_t grain, void* body, Call call) {
   slot->body = body;
   slot->call = call;
   slot->recorder = LoopRecorder::current();
+  slot->control = FloatControl::current();
   slot->failed.store(false, std::memory_order_relaxed);
   slot->share_out(*this);
   slot->state.store(Loop::open, std::memory_order_release);

@@ -130,6 +130,7 @@ SessionOptions capi::session_options(const sardonyx_session_options* given) {
   options.prepack = known.prepack != 0;
   options.all_outputs = known.all_outputs != 0;
   options.seed = known.seed;
+  options.flush_denormals = known.flush_denormals != 0;
   options.memory_limit = limit_of(known.memory_limit);
   set_model_options(known, options);
   set_log(known, options);

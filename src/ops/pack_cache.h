@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/content_hash.h"
+#include "base/float_control.h"
 #include "base/memory_account.h"
 #include "base/thread_pool.h"
 #include "ops/pack_format.h"
@@ -155,6 +156,7 @@ class PackCache {
     const auto anew = [&]() -> std::shared_ptr<const AnyPack> {
       return std::make_shared<const Pack<Packed>>(
           [this, constant, make = std::move(make)](ThreadPool& pool) {
+            const FloatControlScope standard(FloatControl::standard());  // others share it
             Packed made = make(pool);
             release(constant);
             return made;

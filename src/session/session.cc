@@ -11,6 +11,7 @@
 
 #include "base/affinity.h"
 #include "base/fail.h"
+#include "base/float_control.h"
 #include "base/moved_from.h"
 #include "base/thread_pool.h"
 #include "check/check.h"
@@ -376,6 +377,9 @@ void Session::Implementation::tell_of_plan(const Variant& variant, std::span<con
 
 void Session::Implementation::run(const Variant& variant, std::span<const Value> given,
                                   std::span<Value> made, const RunOptions& run_options) const {
+  const FloatControl control = FloatControl::current();
+  const FloatControlScope scope(options.flush_denormals ? control.with_flushed_denormals()
+                                                        : control);
   eval::Environment environment(*pool, random.get());
   environment.cancel = run_options.cancel;
   environment.deadline = run_options.deadline;

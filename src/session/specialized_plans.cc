@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "base/float_control.h"
 #include "base/small_vector.h"
 #include "ir/dimension.h"
 #include "ir/value_type.h"
@@ -284,6 +285,7 @@ bool SpecializedPlans::simplify_for(std::span<const Value> inputs, ThreadPool& p
 // Null where the inputs are none that the model takes.
 std::shared_ptr<SpecializedPlans::Entry> SpecializedPlans::make(std::span<const Value> inputs,
                                                                 ThreadPool& pool) const {
+  const FloatControlScope standard(FloatControl::standard());  // constants that others share
   const auto fits = [&] {
     passes::Assumptions declared;
     const auto types = declare(graph_, declared);
