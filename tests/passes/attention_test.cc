@@ -502,6 +502,34 @@ TEST(AttentionOfNames, LeavesOtherValuesAlone) {
   }
 }
 
+// Keys that are cast and multiplied once for two attentions, or for an output, stay as they are.
+TEST(AttentionOfSharedKeys, LeavesWhatOthersRead) {
+  const std::string shared =
+      "  t = Transpose<perm = [0, 1, 3, 2]>(k)\n  u = Cast<to = 1>(t)\n  r = Mul(u, half)\n"
+      "  s = MatMul(q, r)\n  w = Softmax<axis = -1>(s)\n  y = MatMul(w, v)\n";
+  for (const std::string more :
+       {"  z = Neg(r)\n",
+        "  a = MatMul(v, r)\n  b = Softmax<axis = -1>(a)\n  z = MatMul(b, v)\n"}) {
+    const Model model = Model::from_text(
+        fmt::format("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                    "g (float[2, 3, 7, 4] q, double[2, 3, 7, 4] k, float[2, 3, 7, 4] v) "
+                    "=> (float y, float z) {{\n{}{}{}}}\n",
+                    constants, shared, more));
+    Tensor keys(ElementType::float64, {2, 3, 7, 4});
+    std::ranges::copy(random_tensor(keys.shape(), 2).elements<float>(),
+                      keys.mutable_elements<double>().begin());
+    const std::vector<NamedValue> inputs{
+        {"q", random_tensor({2, 3, 7, 4}, 1)}, {"k", keys}, {"v", random_tensor({2, 3, 7, 4}, 3)}};
+    const Session fused(model, {.threads = 1}), apart(model, {.threads = 1, .fuse = false});
+    const auto made = fused.run(inputs), expected = apart.run(inputs);
+    for (size_t k = 0; k < 2; ++k) {
+      const auto a = made[k].tensor().elements<float>(), b = expected[k].tensor().elements<float>();
+      ASSERT_EQ(a.size(), b.size()) << more;
+      for (size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i << " of " << more;
+    }
+  }
+}
+
 // Elements for "float[N, 5] q, bool[5] mask".
 std::vector<NamedValue> made_inputs(std::string_view text, std::span<const Shape> shapes) {
   std::vector<NamedValue> made;

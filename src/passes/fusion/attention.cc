@@ -329,9 +329,11 @@ class Match {
   }
 
   bool keys(std::string transposed) {
+    const std::string multiplied = transposed;
     without_factor(transposed);
     const ir::Node* node = index_.producer(transposed);
-    if (is_op(node, "Cast") && index_.uses(transposed) == 1) {
+    // Nothing else may need what the Cast makes, nor that with its factor.
+    if (is_op(node, "Cast") && index_.uses(transposed) == 1 && index_.uses(multiplied) == 1) {
       widened_ = index_.producer_index(transposed);
       transposed = node->inputs[0];
       node = index_.producer(transposed);
