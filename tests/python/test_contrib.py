@@ -481,6 +481,14 @@ def test_rotary_embedding(engine, interleaved, offset, rank, rotated):
                        rotary_embedding_dim=rotated, num_heads=heads if rotated else 0))
 
 
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("interleaved", [0, 1])
+def test_rotary_embedding_of_an_open_number_of_heads(engine, offset, interleaved):
+    positions = np.array([3], np.int64) if offset else integers(0, 20, 2, 5, dtype=np.int64)
+    agree(engine, Case("RotaryEmbedding", [numbers(2, 5, 24), positions, numbers(20, 4), numbers(20, 4)], free=True,
+                       interleaved=interleaved))
+
+
 class Grouped:
     """Inputs of GroupQueryAttention."""
 

@@ -94,6 +94,20 @@ std::string positions(Body& body, int64_t rank) {
   return body.op("Expand", {moved, body.op("Concat", {batch, length}, {int_attribute("axis", 0)})});
 }
 
+// Rows whose heads only a run counts: each has twice the columns of cos_cache.
+void rotate_open_heads(Body& body, const Attributes& attributes) {
+  const std::string x = body.input(0);
+  const std::string size = body.op("Mul", {body.size_of(body.input(2), 1), body.ints({2})});
+  const std::string heads = body.op("Div", {body.size_of(x, 2), size});
+  const std::string shape =
+      body.op("Concat", {body.ints({0, 0}), heads, size}, {int_attribute("axis", 0)});
+  const std::string apart = body.transpose(body.op("Reshape", {x, shape}), {0, 2, 1, 3});
+  const std::string turned = body.op(
+      "RotaryEmbedding", {apart, body.input(2), body.input(3), positions(body, 3)}, attributes);
+  body.give(0, "Reshape", {body.transpose(turned, {0, 2, 1, 3}), body.op("Shape", {x})},
+            {int_attribute("allowzero", 1)});
+}
+
 void rotary(UpgradeContext& ctx) {
   Body body(ctx);
   const NodeView node = ctx.old();
@@ -105,8 +119,7 @@ void rotary(UpgradeContext& ctx) {
   if (rank == 3 && heads == 0) {
     const ir::Dim *hidden = body.dim(0, 2), *half = body.dim(2, 1);
     if (!hidden || !half || !hidden->value() || !half->value() || *half->value() == 0)
-      ctx.fail(ErrorCode::unsupported,
-               "without num_heads the last dimensions of input and cos_cache must be known");
+      return rotate_open_heads(body, attributes);
     heads = *hidden->value() / (2 * *half->value());
   }
   if (rank == 3) attributes.push_back(int_attribute("num_heads", heads));
