@@ -549,6 +549,18 @@ def test_group_query_attention_gives_scores_of_a_past_in_a_buffer(engine, length
         compare([mine[..., :last + 1]], [yours[..., :last + 1]])
 
 
+def test_group_query_attention_gives_scores_before_the_softmax(engine):
+    """Later keys have none; ONNX Runtime writes 0."""
+    case = Grouped(length=6, rotary=True).case(outputs=(True,) * 4, qk_output=1)
+    expected = case.expected()
+    later = ~np.tri(6, dtype=bool)
+    assert (expected[3][..., later] == 0).all()
+    expected[3][..., later] = -np.inf
+    ours = engine.run(case.typed(expected), case.feeds)
+    compare(ours, expected)
+    assert (ours[3][..., later] == -np.inf).all()
+
+
 def test_group_query_attention_takes_one_token_for_each_of_several_lengths(engine):
     grouped = Grouped(batch=3, length=1, past=6, buffer=10, lengths=[6, 3, 1], rotary=True)
     expected = grouped.case().expected()
