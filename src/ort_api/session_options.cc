@@ -120,11 +120,125 @@ OrtStatus* AddFreeDimensionOverrideByName(OrtSessionOptions* options, const char
   return guarded([&] { required(options, "options").sizes[text_of(name, "dim_name")] = size; });
 }
 
+// --- Config entries -------------------------------------------------------------------------
+
+// Whether it is that word, in small letters or not.
+bool is_word(std::string_view text, std::string_view word) {
+  const auto to_small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                    [&](char a, char b) { return to_small(a) == b; });
+}
+
+bool flag_of_entry(const char* key, std::string_view value) {
+  if (value == "1" || is_word(value, "true")) return true;
+  if (value == "0" || is_word(value, "false")) return false;
+  refuse(ORT_INVALID_ARGUMENT, "'{}' is '{}'; it is 0 or 1, or false or true", key, value);
+}
+
+int number_of_entry(const char* key, std::string_view value) {
+  int number = 0;
+  const char* const end = value.data() + value.size();
+  const auto read = std::from_chars(value.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end)
+    refuse(ORT_INVALID_ARGUMENT, "'{}' is '{}', which is no number of 32 bits", key, value);
+  return number;
+}
+
+GraphOptimizationLevel level_of_entry(const char* key, std::string_view value) {
+  constexpr std::pair<std::string_view, GraphOptimizationLevel> levels[] = {
+      {"disable_all", ORT_DISABLE_ALL},
+      {"enable_basic", ORT_ENABLE_BASIC},
+      {"enable_extended", ORT_ENABLE_EXTENDED},
+      {"enable_layout", ORT_ENABLE_LAYOUT},
+      {"enable_all", ORT_ENABLE_ALL}};
+  for (const auto& [name, level] : levels)
+    if (is_word(value, name)) return level;
+  refuse(ORT_INVALID_ARGUMENT,
+         "'{}' is '{}'; it is disable_all, enable_basic, enable_extended, enable_layout or "
+         "enable_all",
+         key, value);
+}
+
+ExecutionMode mode_of_entry(const char* key, std::string_view value) {
+  if (is_word(value, "sequential") || is_word(value, "ort_sequential")) return ORT_SEQUENTIAL;
+  if (is_word(value, "parallel") || is_word(value, "ort_parallel")) return ORT_PARALLEL;
+  refuse(ORT_INVALID_ARGUMENT, "'{}' is '{}'; it is sequential or parallel", key, value);
+}
+
+void set_own_threads(OrtSessionOptions* options, bool own) {
+  if (own && !options->own_threads)
+    refuse(ORT_INVALID_ARGUMENT,
+           "the options say that the session has no threads of its own; that is not taken back");
+  options->own_threads = own;
+}
+
+// Entries that stand for functions of the table: they set the same options, and are not kept.
+struct OptionEntry {
+  std::string_view key;
+  void (*set)(OrtSessionOptions* options, const char* key, const char* value);
+};
+
+constexpr OptionEntry option_entries[] = {
+    {"session.intra_op_num_threads",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       throw_status(SetIntraOpNumThreads(options, number_of_entry(key, value)));
+     }},
+    {"session.inter_op_num_threads",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       throw_status(SetInterOpNumThreads(options, number_of_entry(key, value)));
+     }},
+    {"session.use_per_session_threads",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       set_own_threads(options, flag_of_entry(key, value));
+     }},
+    {"session.graph_optimization_level",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       options->optimization = level_of_entry(key, value);
+     }},
+    {"session.execution_mode",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       options->execution_mode = mode_of_entry(key, value);
+     }},
+    {"session.enable_mem_pattern",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       options->memory_pattern = flag_of_entry(key, value);
+     }},
+    {"session.enable_cpu_mem_arena",
+     [](OrtSessionOptions*, const char* key, const char* value) { flag_of_entry(key, value); }},
+    {"session.use_deterministic_compute",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       options->deterministic = flag_of_entry(key, value);
+     }},
+    {"session.log_id",
+     [](OrtSessionOptions* options, const char*, const char* value) { options->log_id = value; }},
+    {"session.log_severity_level",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       throw_status(SetSessionLogSeverityLevel(options, number_of_entry(key, value)));
+     }},
+    {"session.log_verbosity_level",
+     [](OrtSessionOptions* options, const char* key, const char* value) {
+       options->log_verbosity = number_of_entry(key, value);
+     }},
+    // The prefix of the profiles' names; none: no profile.
+    {"session.enable_profiling",
+     [](OrtSessionOptions* options, const char*, const char* value) {
+       options->profile_prefix.reset();
+       if (*value != 0) options->profile_prefix = value;
+     }},
+    {"session.optimized_model_filepath",
+     [](OrtSessionOptions* options, const char*, const char* value) {
+       options->optimized_model_path = value;
+     }},
+};
+
 OrtStatus* AddSessionConfigEntry(OrtSessionOptions* options, const char* key, const char* value) {
   return guarded([&] {
     if (text_of(key, "config_key").empty())
       refuse(ORT_INVALID_ARGUMENT, "the key of a config entry is empty");
-    required(options, "options").config[key] = text_of(value, "config_value");
+    required(options, "options"), required(value, "config_value");
+    const auto* const option = std::ranges::find(option_entries, key, &OptionEntry::key);
+    if (option != std::end(option_entries)) return option->set(options, key, value);
+    options->config[key] = value;
   });
 }
 OrtStatus* HasSessionConfigEntry(const OrtSessionOptions* options, const char* key, int* out) {

@@ -179,6 +179,59 @@ TEST_F(Sessions, OptionsAreTaken) {
   }
 }
 
+// Some entries stand for functions: they set what those set, and are not kept.
+TEST_F(Sessions, OptionsAreTakenFromEntries) {
+  const auto add = [&](const char* key, const char* value) {
+    return api().AddSessionConfigEntry(options.get(), key, value);
+  };
+  EXPECT_OK(add("session.intra_op_num_threads", "1"));
+  EXPECT_OK(add("session.inter_op_num_threads", "1"));
+  EXPECT_OK(add("session.graph_optimization_level", "Disable_All"));
+  EXPECT_OK(add("session.execution_mode", "parallel"));
+  EXPECT_OK(add("session.enable_mem_pattern", "False"));
+  EXPECT_OK(add("session.enable_cpu_mem_arena", "0"));
+  EXPECT_OK(add("session.use_deterministic_compute", "true"));
+  EXPECT_OK(add("session.log_severity_level", "0"));
+  EXPECT_OK(add("session.log_verbosity_level", "0"));
+  EXPECT_OK(add("session.log_id", "named"));
+  EXPECT_OK(add("session.enable_profiling", (folder / "trace").c_str()));
+  EXPECT_OK(add("session.optimized_model_filepath", (folder / "written.onnx").c_str()));
+  ExecutionMode mode = ORT_SEQUENTIAL;
+  EXPECT_OK(api().GetSessionExecutionMode(options.get(), &mode));
+  EXPECT_EQ(mode, ORT_PARALLEL);
+  int enabled = 1;
+  EXPECT_OK(api().GetMemPatternEnabled(options.get(), &enabled));
+  EXPECT_EQ(enabled, 0);
+  EXPECT_OK(api().HasSessionConfigEntry(options.get(), "session.log_id", &enabled));
+  EXPECT_EQ(enabled, 0);
+  std::string id;
+  const auto tell = [](void* to, OrtLoggingLevel, const char*, const char* logger, const char*,
+                       const char*) { *static_cast<std::string*>(to) = logger; };
+  EXPECT_OK(api().SetUserLoggingFunction(options.get(), tell, &id));
+  make_session(env.get(), scaled, options.get()).reset();
+  EXPECT_EQ(id, "named");
+  EXPECT_TRUE(std::filesystem::exists(folder / "written.onnx"));
+  const auto count = [&] { return std::distance(std::filesystem::directory_iterator(folder), {}); };
+  EXPECT_EQ(count(), 2) << "the model and a trace";
+  EXPECT_OK(add("session.enable_profiling", ""));
+  make_session(env.get(), scaled, options.get()).reset();
+  EXPECT_EQ(count(), 2);
+
+  EXPECT_REFUSED(add("session.intra_op_num_threads", "1.5"), ORT_INVALID_ARGUMENT, "'1.5'");
+  EXPECT_REFUSED(add("session.graph_optimization_level", "99"), ORT_INVALID_ARGUMENT, "enable_all");
+  EXPECT_REFUSED(add("session.execution_mode", "1"), ORT_INVALID_ARGUMENT, "parallel");
+  EXPECT_REFUSED(add("session.enable_mem_pattern", "yes"), ORT_INVALID_ARGUMENT, "0 or 1");
+  EXPECT_OK(add("session.use_per_session_threads", "0"));
+  EXPECT_REFUSED(add("session.use_per_session_threads", "1"), ORT_INVALID_ARGUMENT,
+                 "not taken back");
+  OrtSession* made = nullptr;
+  const std::string bytes = model_bytes(scaled);
+  EXPECT_NE(outcome(api().CreateSessionFromArray(env.get(), bytes.data(), bytes.size(),
+                                                 options.get(), &made))
+                .code,
+            ORT_OK);
+}
+
 TEST_F(Sessions, OpenSizesBecomeNumbers) {
   EXPECT_OK(api().AddFreeDimensionOverrideByName(options.get(), "batch", 3));
   EXPECT_OK(api().AddFreeDimensionOverrideByName(options.get(), "nowhere", 3));
