@@ -257,7 +257,8 @@ void add_from_files(const Model& model, const OrtSessionOptions& options,
   }
 }
 
-// The sizes of the options that the inputs leave open; what fits no input is ignored, as there.
+// The sizes of the options that the inputs leave open; what fits no input is ignored, as there, and
+// negative ones leave it open.
 OpenSizes open_sizes(const Model& model, const OrtSessionOptions& options) {
   OpenSizes sizes;
   const auto& graph = model.implementation().model.graph;
@@ -269,10 +270,12 @@ OpenSizes open_sizes(const Model& model, const OrtSessionOptions& options) {
     for (const ir::Dimension& dimension : input.type->shape->dims) {
       if (ir::declared_number(dimension)) continue;
       const std::string name(ir::declared_name(dimension));
-      const auto named = options.sizes.find(name);
-      if (named != options.sizes.end()) sizes[name] = named->second;
-      const auto denoted = options.denoted_sizes.find(dimension.denotation);
-      if (denoted != options.denoted_sizes.end()) sizes[name] = denoted->second;
+      const auto set = [&](const auto& given, const std::string& key) {
+        const auto found = given.find(key);
+        if (found != given.end() && found->second >= 0) sizes[name] = found->second;
+      };
+      set(options.sizes, name);
+      set(options.denoted_sizes, dimension.denotation);
     }
   }
   return sizes;

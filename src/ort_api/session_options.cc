@@ -20,13 +20,9 @@ OrtStatus* CloneSessionOptions(const OrtSessionOptions* options, OrtSessionOptio
 }
 void ReleaseSessionOptions(OrtSessionOptions* options) { delete options; }
 
+// Fewer than 1: as many as the process may use.
 OrtStatus* SetIntraOpNumThreads(OrtSessionOptions* options, int threads) {
-  return guarded([&] {
-    if (threads < 0)
-      refuse(ORT_INVALID_ARGUMENT,
-             "{} threads are fewer than none; 0: as many as the process may use", threads);
-    required(options, "options").threads = threads;
-  });
+  return guarded([&] { required(options, "options").threads = std::max(threads, 0); });
 }
 OrtStatus* SetInterOpNumThreads(OrtSessionOptions* options, int) {
   return guarded([&] { required(options, "options"); });  // nodes run one after the other
@@ -79,10 +75,13 @@ OrtStatus* SetSessionLogId(OrtSessionOptions* options, const char* id) {
 OrtStatus* SetSessionLogVerbosityLevel(OrtSessionOptions* options, int level) {
   return guarded([&] { required(options, "options").log_verbosity = level; });
 }
+// -1: the environment's.
 OrtStatus* SetSessionLogSeverityLevel(OrtSessionOptions* options, int level) {
   return guarded([&] {
-    if (level < ORT_LOGGING_LEVEL_VERBOSE || level > ORT_LOGGING_LEVEL_FATAL)
-      refuse(ORT_INVALID_ARGUMENT, "{} is no level of severity; there are 0 (verbose) to 4 (fatal)",
+    if (level < -1 || level > ORT_LOGGING_LEVEL_FATAL)
+      refuse(ORT_INVALID_ARGUMENT,
+             "{} is no level of severity; there are 0 (verbose) to 4 (fatal), and -1: that of the "
+             "environment",
              level);
     required(options, "options").log_severity = level;
   });

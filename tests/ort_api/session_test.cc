@@ -232,6 +232,18 @@ TEST_F(Sessions, OptionsAreTakenFromEntries) {
             ORT_OK);
 }
 
+// What callers write who mean what there is without their saying so.
+TEST_F(Sessions, NegativeNumbersLeaveOptionsAsTheyAre) {
+  EXPECT_OK(api().SetIntraOpNumThreads(options.get(), -1));
+  EXPECT_OK(api().SetSessionLogSeverityLevel(options.get(), -1));
+  EXPECT_OK(api().AddFreeDimensionOverrideByName(options.get(), "batch", -1));
+  const auto session = make_session(env.get(), scaled, options.get());
+  EXPECT_EQ(y_of(session.get()), (std::vector<float>{2, 3}));
+  OrtTypeInfo* info = nullptr;
+  ASSERT_OK(api().SessionGetInputTypeInfo(session.get(), 0, &info));
+  EXPECT_EQ(described(info).dims, (std::vector<int64_t>{-1, 2}));
+}
+
 TEST_F(Sessions, OpenSizesBecomeNumbers) {
   EXPECT_OK(api().AddFreeDimensionOverrideByName(options.get(), "batch", 3));
   EXPECT_OK(api().AddFreeDimensionOverrideByName(options.get(), "nowhere", 3));
