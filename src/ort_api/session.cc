@@ -402,8 +402,8 @@ void ReleasePrepackedWeightsContainer(OrtPrepackedWeightsContainer* container) {
 using Places = std::vector<OrtSession::Place>;
 const OrtSession::Place& place_in(const Places& places, size_t index, const char* what) {
   if (index >= places.size())
-    refuse(ORT_INVALID_ARGUMENT, "the model has {} {}, and number {} was asked for", places.size(),
-           what, index);
+    refuse(ORT_FAIL, "the model has {} {}, and number {} was asked for", places.size(), what,
+           index);
   return places[index];
 }
 
@@ -465,7 +465,7 @@ OrtStatus* memory_of_all(const Places& places, const OrtMemoryInfo** out, size_t
   return guarded([&] {
     items(out, count, "memory_info");
     if (count < places.size())
-      refuse(ORT_FAIL, "there is room for {} descriptions, and {} are needed", count,
+      refuse(ORT_INVALID_ARGUMENT, "there is room for {} descriptions, and {} are needed", count,
              places.size());
     std::fill_n(out, places.size(), &cpu_memory());
   });

@@ -33,7 +33,9 @@ OrtStatus* DisablePerSessionThreads(OrtSessionOptions* options) {
 OrtStatus* SetSessionGraphOptimizationLevel(OrtSessionOptions* options,
                                             GraphOptimizationLevel level) {
   return guarded([&] {
-    if (level < ORT_DISABLE_ALL)
+    const bool is_one =
+        (level >= ORT_DISABLE_ALL && level <= ORT_ENABLE_LAYOUT) || level == ORT_ENABLE_ALL;
+    if (!is_one)
       refuse(ORT_INVALID_ARGUMENT, "{} is no level of optimisation", static_cast<int>(level));
     required(options, "options").optimization = level;
   });
@@ -252,7 +254,7 @@ OrtStatus* GetSessionConfigEntry(const OrtSessionOptions* options, const char* k
   return guarded([&] {
     const auto found = required(options, "options").config.find(text_of(key, "config_key"));
     if (found == options->config.end())
-      refuse(ORT_FAIL, "the options have no config entry '{}'", key);
+      refuse(ORT_INVALID_ARGUMENT, "the options have no config entry '{}'", key);
     const size_t room = required(size, "size");
     *size = found->second.size() + 1;
     if (value == nullptr) return;

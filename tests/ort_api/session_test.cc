@@ -163,8 +163,8 @@ TEST_F(Sessions, OptionsAreTaken) {
   EXPECT_REFUSED(
       api().GetSessionConfigEntry(options.get(), "session.some_key", value.data(), &size),
       ORT_INVALID_ARGUMENT, "room for 3");
-  EXPECT_NE(outcome(api().GetSessionConfigEntry(options.get(), "other", value.data(), &size)).code,
-            ORT_OK);
+  EXPECT_REFUSED(api().GetSessionConfigEntry(options.get(), "other", value.data(), &size),
+                 ORT_INVALID_ARGUMENT, "'other'");
   OrtSessionOptions* copy = nullptr;
   ASSERT_OK(api().CloneSessionOptions(options.get(), &copy));
   EXPECT_OK(api().HasSessionConfigEntry(copy, "session.some_key", &has));
@@ -230,6 +230,27 @@ TEST_F(Sessions, OptionsAreTakenFromEntries) {
                                                  options.get(), &made))
                 .code,
             ORT_OK);
+}
+
+TEST_F(Sessions, RefusalsHaveTheCodesOfOnnxRuntime) {
+  EXPECT_REFUSED(api().SetSessionGraphOptimizationLevel(options.get(), GraphOptimizationLevel{4}),
+                 ORT_INVALID_ARGUMENT, "4 is no level");
+  const auto session = make_session(env.get(), scaled, options.get());
+  OrtTypeInfo* info = nullptr;
+  char* name = nullptr;
+  EXPECT_REFUSED(api().SessionGetInputTypeInfo(session.get(), 1, &info), ORT_FAIL, "number 1");
+  EXPECT_REFUSED(api().SessionGetOutputTypeInfo(session.get(), 1, &info), ORT_FAIL, "number 1");
+  EXPECT_REFUSED(api().SessionGetOverridableInitializerTypeInfo(session.get(), 1, &info), ORT_FAIL,
+                 "number 1");
+  EXPECT_REFUSED(api().SessionGetInputName(session.get(), 1, allocator(), &name), ORT_FAIL,
+                 "number 1");
+  EXPECT_REFUSED(api().SessionGetOutputName(session.get(), 1, allocator(), &name), ORT_FAIL,
+                 "number 1");
+  EXPECT_REFUSED(api().SessionGetOverridableInitializerName(session.get(), 1, allocator(), &name),
+                 ORT_FAIL, "number 1");
+  const OrtMemoryInfo* memory = nullptr;
+  EXPECT_REFUSED(api().SessionGetMemoryInfoForInputs(session.get(), &memory, 0),
+                 ORT_INVALID_ARGUMENT, "room for 0");
 }
 
 // What callers write who mean what there is without their saying so.
