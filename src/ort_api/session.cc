@@ -8,6 +8,7 @@
 #include "ir/dimension.h"
 #include "ort_api/described.h"
 #include "ort_api/handles.h"
+#include "sardonyx/infer.h"
 #include "sardonyx/packing.h"
 #include "session/model.h"
 
@@ -300,6 +301,25 @@ void save_model(const OrtSession& made, const OrtSessionOptions& options,
   made.model.save(path, save);
 }
 
+// Of what options ask a session to refuse.
+void require_allowed(const Model& model, const OrtSessionOptions& options) {
+  if (!model.has_graph()) return;
+  if (options.entry("session.disable_cpu_ep_fallback") == "1" && model.graph().nodes().size() > 0)
+    refuse(
+        ORT_FAIL,
+        "This session contains graph nodes that are assigned to the default CPU EP, but fallback "
+        "to CPU EP has been explicitly disabled by the user "
+        "(session.disable_cpu_ep_fallback); Sardonyx computes on the processor alone");
+  if (options.entry("session.strict_shape_type_inference") != "1") return;
+  InferOptions strict;
+  strict.strict = true;
+  const Inference inference = infer_types(model, strict);
+  for (const InferFinding& finding : inference.findings)
+    if (finding.is_error)
+      refuse(ORT_FAIL, "{}: {} (session.strict_shape_type_inference)", finding.place,
+             finding.message);
+}
+
 void require_not_cancelled(const OrtSessionOptions& options) {
   if (options.cancel_load->load())
     refuse(ORT_MODEL_LOAD_CANCELED, "the session was not made: its options say to cancel that");
@@ -327,6 +347,7 @@ std::unique_ptr<OrtSession> prepared_session(OrtEnv& env, const ModelSource& sou
   }
   was_read = true;
   require_not_cancelled(options);
+  require_allowed(model, options);
   SessionOptions engine = engine_options(env, options, logger);
   add_initializers(model, options, engine.initializers);
   add_from_files(model, options, engine.initializers);

@@ -232,6 +232,25 @@ TEST_F(Sessions, OptionsAreTakenFromEntries) {
             ORT_OK);
 }
 
+TEST_F(Sessions, OptionsMayAskForModelsToBeRefused) {
+  const auto refused = [&](const char* key, const char* text) {
+    const auto strict = make_options();
+    EXPECT_OK(api().AddSessionConfigEntry(strict.get(), key, "0"));
+    make_session(env.get(), text, strict.get()).reset();
+    EXPECT_OK(api().AddSessionConfigEntry(strict.get(), key, "1"));
+    const std::string bytes = model_bytes(text);
+    OrtSession* made = nullptr;
+    return api().CreateSessionFromArray(env.get(), bytes.data(), bytes.size(), strict.get(), &made);
+  };
+  EXPECT_REFUSED(refused("session.disable_cpu_ep_fallback", scaled), ORT_FAIL, "fallback to CPU");
+  constexpr const char* contradicting = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[n, 3] x) => (float[n, 5] y) { y = Relu(x) })";
+  EXPECT_REFUSED(refused("session.strict_shape_type_inference", contradicting), ORT_FAIL,
+                 "float[n,5]");
+  EXPECT_OK(api().AddSessionConfigEntry(options.get(), "session.strict_shape_type_inference", "1"));
+  EXPECT_EQ(y_of(make_session(env.get(), scaled, options.get()).get()), (std::vector<float>{2, 3}));
+}
+
 TEST_F(Sessions, RefusalsHaveTheCodesOfOnnxRuntime) {
   EXPECT_REFUSED(api().SetSessionGraphOptimizationLevel(options.get(), GraphOptimizationLevel{4}),
                  ORT_INVALID_ARGUMENT, "4 is no level");
