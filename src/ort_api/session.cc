@@ -522,7 +522,10 @@ std::unique_ptr<OrtSession> made_session(const OrtEnv* env, const ModelSource& s
         (source.path.empty() || std::filesystem::exists(file_path(source.path), ignored)))
       code = ORT_INVALID_PROTOBUF;
     if (error.code() == ErrorCode::invalid_model && !was_read) code = ORT_INVALID_PROTOBUF;
-    refuse(code, "Load model from {} failed: {}", name, error.what());
+    std::string text = error.what();
+    if (text.find("give the folder its files are in") != text.npos)
+      text += ", in the config entry session.model_external_initializers_file_folder_path";
+    refuse(code, "Load model from {} failed: {}", name, text);
   }
 }
 

@@ -354,6 +354,21 @@ TEST_F(Sessions, ExternalDataFromMemory) {
   };
   const std::string bytes = bytes_of("model.onnx");
   std::string weights = bytes_of("weights.bin");
+  OrtSession* none = nullptr;
+  const Outcome refused =
+      outcome(api().CreateSessionFromArray(env.get(), bytes.data(), bytes.size(), nullptr, &none));
+  EXPECT_NE(refused.code, ORT_OK);
+  constexpr const char* folder_entry = "session.model_external_initializers_file_folder_path";
+  if (is_sardonyx()) {
+    EXPECT_NE(refused.message.find(folder_entry), std::string::npos) << refused.message;
+  }
+  const auto with_folder = make_options();
+  EXPECT_OK(api().AddSessionConfigEntry(with_folder.get(), folder_entry, folder.c_str()));
+  OrtSession* found = nullptr;
+  ASSERT_OK(api().CreateSessionFromArray(env.get(), bytes.data(), bytes.size(), with_folder.get(),
+                                         &found));
+  EXPECT_EQ(y_of(found), (std::vector<float>{4, 5}));
+  api().ReleaseSession(found);
   const std::array<const PathChar*, 1> names{"weights.bin"};
   const std::array<char*, 1> buffers{weights.data()};
   const std::array<size_t, 1> lengths{weights.size()};
