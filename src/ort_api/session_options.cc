@@ -11,12 +11,10 @@ namespace {
 OrtStatus* CreateSessionOptions(OrtSessionOptions** out) {
   return guarded([&] { give(out, "options", new OrtSessionOptions); });
 }
+// A clone shares the flag that cancels loading, as there.
 OrtStatus* CloneSessionOptions(const OrtSessionOptions* options, OrtSessionOptions** out) {
-  return guarded([&] {
-    auto copy = std::make_unique<OrtSessionOptions>(required(options, "in_options"));
-    copy->cancel_load = std::make_shared<std::atomic<bool>>(options->cancel_load->load());
-    give(out, "out_options", copy.release());
-  });
+  return guarded(
+      [&] { give(out, "out_options", new OrtSessionOptions(required(options, "in_options"))); });
 }
 void ReleaseSessionOptions(OrtSessionOptions* options) { delete options; }
 

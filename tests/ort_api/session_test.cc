@@ -508,12 +508,19 @@ TEST_F(Sessions, TheModelCanBeWritten) {
 }
 
 TEST_F(Sessions, LoadingCanBeCancelled) {
+  OrtSessionOptions* clone = nullptr;
+  ASSERT_OK(api().CloneSessionOptions(options.get(), &clone));
+  const Held<OrtSessionOptions> held{clone, {api().ReleaseSessionOptions}};
   EXPECT_OK(api().SessionOptionsSetLoadCancellationFlag(options.get(), true));
   const std::string bytes = model_bytes(scaled);
   OrtSession* made = nullptr;
   EXPECT_REFUSED(
       api().CreateSessionFromArray(env.get(), bytes.data(), bytes.size(), options.get(), &made),
       ORT_MODEL_LOAD_CANCELED, "cancel");
+  EXPECT_REFUSED(api().CreateSessionFromArray(env.get(), bytes.data(), bytes.size(), clone, &made),
+                 ORT_MODEL_LOAD_CANCELED, "cancel");
+  EXPECT_OK(api().SessionOptionsSetLoadCancellationFlag(options.get(), false));
+  make_session(env.get(), scaled, clone).reset();
 }
 
 struct Told {
