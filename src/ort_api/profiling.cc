@@ -44,6 +44,20 @@ std::string time_stamp() {
   return fmt::format("{}_{:03}", text, part);
 }
 
+// Opens a file of its own for each profile: several may end within one millisecond. Returns its
+// path.
+std::string open_new(const std::string& prefix, std::ofstream& file) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const std::string stem = fmt::format("{}_{}", prefix, time_stamp());
+  std::string path = stem + ".json";
+  std::error_code ignored;
+  for (int i = 2; std::filesystem::exists(native_path(path), ignored); ++i)
+    path = fmt::format("{}_{}.json", stem, i);
+  file.open(std::filesystem::path(native_path(path)));
+  return path;
+}
+
 OrtStatus* SessionEndProfiling(OrtSession* session, OrtAllocator* allocator, char** out) {
   return guarded([&] {
     OrtSession& from = required(session, "session");
@@ -93,8 +107,8 @@ std::string end_profiling(OrtSession& session) {
 }
 
 std::string write_trace(const Profile& profile, const std::string& prefix, int64_t made_us) {
-  const std::string path = fmt::format("{}_{}.json", prefix, time_stamp());
-  std::ofstream file{std::filesystem::path(native_path(path))};
+  std::ofstream file;
+  const std::string path = open_new(prefix, file);
   // Whole microseconds, as readers of such files want them.
   const auto since = [made_us](int64_t ns) { return ns / 1000 + made_us; };
   const auto lasting = [](int64_t begin, int64_t end) { return (end - begin + 500) / 1000; };

@@ -492,5 +492,19 @@ TEST_F(Running, TracesGoToAFile) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_F(Running, EachTraceHasAFile) {
+  if (!is_sardonyx()) GTEST_SKIP() << "ONNX Runtime writes over those of the same millisecond";
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("ort_traces_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  const auto profiled = make_run_options();
+  EXPECT_OK(api().RunOptionsEnableProfiling(profiled.get(), (folder / "trace").c_str()));
+  constexpr int runs = 40;
+  for (int i = 0; i < runs; ++i)
+    run(session.get(), {{"a", left.get()}, {"b", right.get()}}, {"total"}, profiled.get());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), runs);
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace sardonyx::ort_api
