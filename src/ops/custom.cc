@@ -379,8 +379,18 @@ class CustomStep final : public Step {
   std::string name_;
 };
 
+// Where the types of all inputs are known, inference has said those of the outputs.
+void require_output_types(const PrepareContext& context, const Preparation& node) {
+  for (int i = 0; i < node.input_count(); ++i)
+    if (node.has_input(i) && node.element(i) == ElementType::undefined) return;
+  for (int i = 0; i < node.output_count(); ++i)
+    if (node.has_output(i) && node.output_element(i) == ElementType::undefined)
+      context.fail("the operator's inference has not set the type of output {}", i);
+}
+
 std::unique_ptr<Step> prepare(PrepareContext& context) {
   Preparation preparation(context);
+  require_output_types(context, preparation);
   const std::shared_ptr<const ir::CustomBinding> binding = context.node().custom;
   return guarded(context, [&]() -> std::unique_ptr<Step> {
     std::unique_ptr<CustomKernel> kernel = bound(context.node()).entry->op->prepare(preparation);

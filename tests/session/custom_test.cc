@@ -322,6 +322,10 @@ TEST(CustomOperators, WhatTheirCodeThrowsNamesTheNode) {
   EXPECT_EQ(refused([](ShapeInferenceContext& c) { c.set_output(0, ElementType::float32, {-1}); },
                     nothing),
             "invalid model: com.example.Op 'here': dimension 0 of output 0 comes out as -1");
+  EXPECT_EQ(
+      refused([](ShapeInferenceContext&) {}, nothing),
+      "invalid model: com.example.Op 'here': the operator's inference has not set the type of "
+      "output 0");
   EXPECT_NE(refused([](ShapeInferenceContext& c) { c.set_output_like(3, 0); }, nothing), "");
   EXPECT_NE(refused(same, nothing, [](KernelBuilder& c) { c.may_share(0, 5); }), "");
   const auto allocates = [](KernelBuilder& c) { c.allocates_outputs(); };
