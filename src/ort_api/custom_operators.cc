@@ -11,18 +11,6 @@ namespace {
 
 // --- Kernels and shapes ---------------------------------------------------------------------
 
-// What code_of() gives this number back for, as far as there is one.
-ErrorCode error_code_of(OrtErrorCode code) {
-  switch (code) {
-    case ORT_FAIL: return ErrorCode::internal;
-    case ORT_INVALID_ARGUMENT: return ErrorCode::bad_input;
-    case ORT_NO_SUCHFILE: return ErrorCode::unreadable;
-    case ORT_NOT_IMPLEMENTED: return ErrorCode::unsupported;
-    case ORT_INVALID_GRAPH: return ErrorCode::invalid_model;
-    default: return ErrorCode::run_failed;
-  }
-}
-
 // What an operator of the caller's has made for a node.
 class CallersKernel {
  public:

@@ -56,6 +56,9 @@ void ReleaseStatus(OrtStatus* status);
 // Of the exception that is being handled.
 OrtStatus* status_of_exception() noexcept;
 OrtErrorCode code_of(ErrorCode code);
+// What code_of() gives this number back for: codes that Sardonyx does not have, too, pass through a
+// run as they are.
+ErrorCode error_code_of(OrtErrorCode code);
 
 // Calls what does the work; null where it throws nothing.
 template <class Call>

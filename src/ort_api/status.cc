@@ -7,6 +7,8 @@ namespace sardonyx::ort_api {
 
 namespace {
 
+constexpr int first_carried = 1000;  // behind all that ErrorCode has
+
 // What new_status() gives where there is no memory for another one; never released.
 OrtStatus* out_of_memory_status() {
   static OrtStatus status{ORT_RUNTIME_EXCEPTION, "out of memory"};
@@ -41,6 +43,8 @@ OrtStatus* new_status(OrtErrorCode code, std::string_view message) noexcept {
 }
 
 OrtErrorCode code_of(ErrorCode code) {
+  if (static_cast<int>(code) >= first_carried)
+    return static_cast<OrtErrorCode>(static_cast<int>(code) - first_carried);
   switch (code) {
     case ErrorCode::unreadable: return ORT_NO_SUCHFILE;
     case ErrorCode::invalid_model: return ORT_INVALID_GRAPH;
@@ -52,6 +56,19 @@ OrtErrorCode code_of(ErrorCode code) {
     case ErrorCode::internal: break;
   }
   return ORT_FAIL;
+}
+
+ErrorCode error_code_of(OrtErrorCode code) {
+  switch (code) {
+    case ORT_FAIL: return ErrorCode::internal;
+    case ORT_INVALID_ARGUMENT: return ErrorCode::bad_input;
+    case ORT_NO_SUCHFILE: return ErrorCode::unreadable;
+    case ORT_NOT_IMPLEMENTED: return ErrorCode::unsupported;
+    case ORT_RUNTIME_EXCEPTION: return ErrorCode::run_failed;
+    default: break;
+  }
+  return code > 0 && code < first_carried ? static_cast<ErrorCode>(first_carried + code)
+                                          : ErrorCode::run_failed;
 }
 
 OrtStatus* status_of_exception() noexcept {

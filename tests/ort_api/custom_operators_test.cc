@@ -363,7 +363,8 @@ TEST(CustomOperators, AKernelThatFailsEndsTheRun) {
   const Program program({&op});
   const auto session = program.session(one_node());
   for (const OrtErrorCode one :
-       {ORT_FAIL, ORT_INVALID_ARGUMENT, ORT_NOT_IMPLEMENTED, ORT_RUNTIME_EXCEPTION}) {
+       {ORT_FAIL, ORT_INVALID_ARGUMENT, ORT_NO_SUCHFILE, ORT_NO_MODEL, ORT_NOT_IMPLEMENTED,
+        ORT_INVALID_GRAPH, ORT_EP_FAIL, ORT_NOT_FOUND, ORT_RUNTIME_EXCEPTION}) {
     code = one;
     const Outcome found = outcome_of_run(session.get(), {1}, {1});
     EXPECT_EQ(found.code, one);
