@@ -282,23 +282,36 @@ OpenSizes open_sizes(const Model& model, const OrtSessionOptions& options) {
   return sizes;
 }
 
+SaveOptions save_options(const OrtSessionOptions& options) {
+  SaveOptions save;
+  save.form = ModelForm::binary;
+  save.external_data = options.entry("session.optimized_model_external_initializers_file_name");
+  save.embed = save.external_data.empty();
+  constexpr std::string_view key =
+      "session.optimized_model_external_initializers_min_size_in_bytes";
+  const std::string_view least = options.entry(key);
+  if (least.empty()) return save;
+  const char* const end = least.data() + least.size();
+  const auto read = std::from_chars(least.data(), end, save.threshold);
+  if (read.ec != std::errc() || read.ptr != end)
+    refuse(ORT_FAIL, "'{}' is '{}', which is no number of bytes", key, least);
+  return save;
+}
+
 // "The optimised model" is the model as it is; a name that ends in .sdx gets the packed weights.
 void save_model(const OrtSession& made, const OrtSessionOptions& options,
                 const SessionOptions& engine) {
   const std::string& path = options.optimized_model_path;
   if (path.empty()) return;
-  if (path.ends_with(".sdx")) {
-    pack_model(made.model, path, engine);
-    return;
+  try {
+    if (path.ends_with(".sdx")) {
+      pack_model(made.model, path, engine);
+    } else {
+      made.model.save(path, save_options(options));
+    }
+  } catch (const Error& error) {
+    refuse(ORT_INVALID_ARGUMENT, "The optimised model could not be written: {}", error.what());
   }
-  SaveOptions save;
-  save.form = ModelForm::binary;
-  save.external_data = options.entry("session.optimized_model_external_initializers_file_name");
-  const std::string_view least =
-      options.entry("session.optimized_model_external_initializers_min_size_in_bytes");
-  std::from_chars(least.data(), least.data() + least.size(), save.threshold);
-  save.embed = save.external_data.empty();
-  made.model.save(path, save);
 }
 
 // Of what options ask a session to refuse.

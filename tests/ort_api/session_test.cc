@@ -507,6 +507,23 @@ TEST_F(Sessions, TheModelCanBeWritten) {
   EXPECT_EQ(floats_of(run(made, {{"x", input.get()}}, {"y"})[0].get()), (std::vector<float>{2, 3}));
 }
 
+TEST_F(Sessions, AModelThatCanNotBeWritten) {
+  const std::string bytes = model_bytes(scaled);
+  OrtSession* made = nullptr;
+  const auto create = [&](const OrtSessionOptions* with) {
+    return api().CreateSessionFromArray(env.get(), bytes.data(), bytes.size(), with, &made);
+  };
+  EXPECT_OK(api().SetOptimizedModelFilePath(options.get(), (folder / "none/x.onnx").c_str()));
+  EXPECT_REFUSED(create(options.get()), ORT_INVALID_ARGUMENT, "could not be written");
+  const auto sized = make_options();
+  EXPECT_OK(api().SetOptimizedModelFilePath(sized.get(), (folder / "x.onnx").c_str()));
+  EXPECT_OK(api().AddSessionConfigEntry(
+      sized.get(), "session.optimized_model_external_initializers_file_name", "x.bin"));
+  EXPECT_OK(api().AddSessionConfigEntry(
+      sized.get(), "session.optimized_model_external_initializers_min_size_in_bytes", "1k"));
+  EXPECT_REFUSED(create(sized.get()), ORT_FAIL, "'1k'");
+}
+
 TEST_F(Sessions, LoadingCanBeCancelled) {
   OrtSessionOptions* clone = nullptr;
   ASSERT_OK(api().CloneSessionOptions(options.get(), &clone));
