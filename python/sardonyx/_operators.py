@@ -121,35 +121,49 @@ _ANY = "any_ir13"
 _KINDS: list[tuple[type, str]] = [(bool, "int"), (int, "int"), (float, "float"), (str, "string"), (np.ndarray, "tensor")]
 
 
-def _kind(annotation: Any, default: Any, place: str) -> str:
-    """Of an attribute, by its default, else by its annotation."""
-    if default is not inspect.Parameter.empty and default is not None:
-        if isinstance(default, (list, tuple)) and default:
-            return _kind(None, default[0], place) + "s"
-        for known, kind in _KINDS:
-            if isinstance(default, known):
-                return kind
+def _annotated(annotation: Any) -> str | None:
+    """The kind of attribute that an annotation says."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Union or (origin is not None and type(None) in parts):
         (annotation, *_) = [one for one in parts if one is not type(None)]
         origin, parts = get_origin(annotation), get_args(annotation)
     if origin in (list, tuple, Sequence) and parts:
-        return _kind(parts[0], None, place) + "s"
-    for known, kind in _KINDS:
-        if annotation is known or origin is known:
-            return kind
+        of = _annotated(parts[0])
+        return None if of is None else of + "s"
+    return next((kind for known, kind in _KINDS if annotation is known or origin is known), None)
+
+
+def _kind(annotation: Any, default: Any, place: str) -> str:
+    """Of an attribute, by its default, else by its annotation. Whole numbers may be floats: a list's other items say so, or the annotation."""
+    said, shown = _annotated(annotation), None
+    if default is not inspect.Parameter.empty and default is not None:
+        is_list = isinstance(default, (list, tuple))
+        items = [one for one in default if isinstance(one, float)] or list(default) if is_list else [default]
+        if items:
+            shown = next((kind + "s" * is_list for known, kind in _KINDS if isinstance(items[0], known)), None)
+    if shown in ("int", "ints") and said == shown.replace("int", "float"):
+        return said
+    if shown or said:
+        return shown or said or ""
     raise TypeError(f"{place} is an attribute, whose kind its default or its annotation has to say: int, float, str, list[int], "
                     "list[float], list[str] or numpy.ndarray")
 
 
-def _written(value: Any) -> str:
-    import json
+def _can_be_written(default: Any) -> bool:
+    """Whether a signature can say the default; what it does not say is the function's."""
+    if isinstance(default, (list, tuple)):
+        return len(default) > 0 and all(map(_can_be_written, default))
+    return default is not None and not isinstance(default, np.ndarray) and (not isinstance(default, str) or default.isprintable())
 
+
+def _written(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_written, value)) + "]"
-    if isinstance(value, bool):
-        return str(int(value))
-    return json.dumps(value)
+    if isinstance(value, int):
+        return repr(int(value))
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(float(value))
 
 
 def _signature_of(function: Callable[..., Any], name: str, since: int, outputs: Sequence[str], types: Mapping[str, str],
@@ -181,7 +195,7 @@ def _signature_of(function: Callable[..., Any], name: str, since: int, outputs: 
             line = f"    attr {one.name}: {_kind(hints.get(one.name), default, place)}"
             if default is inspect.Parameter.empty:
                 line += " required"
-            elif default is not None and not isinstance(default, np.ndarray) and default != [] and default != ():
+            elif _can_be_written(default):
                 line += f" = {_written(default)}"
             attributes.append(line)
         elif one.kind is inspect.Parameter.VAR_POSITIONAL:

@@ -103,6 +103,21 @@ def test_attributes_of_every_kind():
     assert not report.ok and "attribute" in str(report)
 
 
+def test_defaults_of_attributes():
+    seen = []
+
+    @sardonyx.operator("com.example", like="x")
+    def Kinds(x, *, factor: float = 1, half: float | None = 0.5, mixed=[1, 2.5], name="\u00e9 \"", tab="a\tb", texts=("q", "\n"),
+              flag: bool = True, wide=np.float64(0.25)):
+        seen.append((factor, half, mixed, name, tab, list(texts), flag, wide))
+        return x
+
+    for given in ("", "<factor = 0.25>"):
+        text = f"g (float[n] x) => (float[n] y) {{ y = com.example.Kinds {given} (x) }}"
+        sardonyx.Session(sardonyx.Model(parse(text).SerializeToString(), operators=[Kinds])).run({"x": X})
+    assert seen == [(factor, 0.5, [1, 2.5], "\u00e9 \"", "a\tb", ["q", "\n"], True, 0.25) for factor in (1, 0.25)]
+
+
 def test_element_types():
     types = ["float", "double", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool", "string",
              "bfloat16", "int4", "complex64"]
