@@ -36,7 +36,19 @@ OrtStatus* CreateEnvWithCustomLoggerAndGlobalThreadPools(OrtLoggingFunction func
   return made_env(function, param, level, id, threading, out);
 }
 OrtStatus* CreateEnvWithOptions(const OrtEnvCreationOptions* options, OrtEnv** out) {
-  if (options == nullptr) return new_status(ORT_INVALID_ARGUMENT, "'options' is null");
+  constexpr uint32_t first_version = 24;  // that has these options
+  OrtStatus* const problem = guarded([&] {
+    const OrtEnvCreationOptions& given = required(options, "options");
+    if (given.version < first_version)
+      refuse(ORT_INVALID_ARGUMENT, "'version' of the options is {}; they are there since {}",
+             given.version, first_version);
+    if (given.logging_severity_level < ORT_LOGGING_LEVEL_VERBOSE ||
+        given.logging_severity_level > ORT_LOGGING_LEVEL_FATAL)
+      refuse(ORT_INVALID_ARGUMENT, "{} is no level of severity; there are 0 (verbose) to 4 (fatal)",
+             given.logging_severity_level);
+    required(given.log_id, "log_id");
+  });
+  if (problem != nullptr) return problem;
   return made_env(options->custom_logging_function, options->custom_logging_param,
                   static_cast<OrtLoggingLevel>(options->logging_severity_level), options->log_id,
                   options->threading_options, out);

@@ -131,5 +131,22 @@ TEST(Environment, CanHaveThreadsForAllSessions) {
   api().ReleaseEnv(env);
 }
 
+TEST(Environment, OptionsAreLookedAt) {
+  OrtEnvCreationOptions options{};
+  OrtEnv* env = nullptr;
+  options.log_id = "test";
+  options.logging_severity_level = ORT_LOGGING_LEVEL_ERROR;
+  EXPECT_REFUSED(api().CreateEnvWithOptions(&options, &env), ORT_INVALID_ARGUMENT, "'version'");
+  options.version = 24;
+  options.logging_severity_level = 5;
+  EXPECT_REFUSED(api().CreateEnvWithOptions(&options, &env), ORT_INVALID_ARGUMENT, "5 is no level");
+  options.logging_severity_level = ORT_LOGGING_LEVEL_ERROR;
+  options.log_id = nullptr;
+  EXPECT_REFUSED(api().CreateEnvWithOptions(&options, &env), ORT_INVALID_ARGUMENT, "'log_id'");
+  options.log_id = "";
+  ASSERT_OK(api().CreateEnvWithOptions(&options, &env));
+  api().ReleaseEnv(env);
+}
+
 }  // namespace
 }  // namespace sardonyx::ort_api
