@@ -208,20 +208,30 @@ OrtStatus* RunAsync(OrtSession* session, const OrtRunOptions* options,
 
 }  // namespace
 
+namespace {
+
+std::string quoted_names(const std::vector<OrtSession::Place>& first,
+                         const std::vector<OrtSession::Place>& then) {
+  std::vector<std::string> names;
+  for (const auto* const places : {&first, &then})
+    for (const auto& one : *places) names.push_back("'" + one.name + "'");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
 size_t input_place(const OrtSession& session, const char* name) {
   const auto found = session.input_index.find(std::string_view(&required(name, "input_names")));
   if (found != session.input_index.end()) return found->second;
-  std::string known;
-  for (const auto& one : session.inputs) known += (known.empty() ? "'" : ", '") + one.name + "'";
-  refuse(ORT_INVALID_ARGUMENT, "Invalid input name: {} (the model has {})", name, known);
+  refuse(ORT_INVALID_ARGUMENT, "Invalid input name: {} (the model has {})", name,
+         quoted_names(session.inputs, session.defaults));
 }
 
 size_t output_place(const OrtSession& session, const char* name) {
   const auto found = session.output_index.find(std::string_view(&required(name, "output_names")));
   if (found != session.output_index.end()) return found->second;
-  std::string known;
-  for (const auto& one : session.outputs) known += (known.empty() ? "'" : ", '") + one.name + "'";
-  refuse(ORT_INVALID_ARGUMENT, "Invalid output name:{} (the model has {})", name, known);
+  refuse(ORT_INVALID_ARGUMENT, "Invalid output name: {} (the model has {})", name,
+         quoted_names(session.outputs, {}));
 }
 
 Value input_value(const OrtSession& session, size_t place, const OrtValue* given) {

@@ -91,7 +91,7 @@ TEST_F(Running, RefusesWhatDoesNotFit) {
   };
   EXPECT_REFUSED(call(wrong, inputs, 2, total), ORT_INVALID_ARGUMENT, "Invalid input name: c");
   EXPECT_REFUSED(call(names, inputs, 2, no_output), ORT_INVALID_ARGUMENT,
-                 "Invalid output name:nothing");
+                 "Invalid output name: nothing");
   EXPECT_NE(outcome(call(names, inputs, 1, total)).code, ORT_OK);  // b is missing
   std::vector<double> doubles{1, 2, 3};
   const auto other_type = tensor(doubles, {1, 3}, static_cast<ONNXTensorElementDataType>(11));

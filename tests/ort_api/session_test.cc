@@ -267,6 +267,12 @@ TEST_F(Sessions, RefusalsHaveTheCodesOfOnnxRuntime) {
                  "number 1");
   EXPECT_REFUSED(api().SessionGetOverridableInitializerName(session.get(), 1, allocator(), &name),
                  ORT_FAIL, "number 1");
+  const char* const other = "other";
+  const char* const y = "y";
+  const OrtValue* const given = input.get();
+  OrtValue* value = nullptr;
+  EXPECT_REFUSED(api().Run(session.get(), nullptr, &other, &given, 1, &y, 1, &value),
+                 ORT_INVALID_ARGUMENT, "Invalid input name: other (the model has 'x', 'w')");
   const OrtMemoryInfo* memory = nullptr;
   EXPECT_REFUSED(api().SessionGetMemoryInfoForInputs(session.get(), &memory, 0),
                  ORT_INVALID_ARGUMENT, "room for 0");
