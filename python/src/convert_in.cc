@@ -138,6 +138,19 @@ Tensor viewed(nb::handle array, ElementType type, std::shared_ptr<const void> ow
                       static_cast<size_t>(PyArray_NBYTES(raw)), std::move(owner));
 }
 
+// astype() would take the lowest bits of integers that `wanted` has no room for.
+void require_range(nb::handle array, ElementType wanted) {
+  const int bits = bit_width(wanted) - (is_signed_integer(wanted) ? 1 : 0);
+  const nb::object limit = nb::int_(1).attr("__lshift__")(bits);
+  const nb::object least = is_signed_integer(wanted) ? limit.attr("__neg__")() : nb::int_(0);
+  const nb::object smallest = nb::int_(nb::object(array.attr("min")()));
+  const nb::object largest = nb::int_(nb::object(array.attr("max")()));
+  for (const nb::object& one : {smallest, largest}) {
+    if (one < least || one >= limit)
+      refuse(text_of(nb::str(one)) + " does not fit " + std::string(name_of(wanted)));
+  }
+}
+
 // Of what is no array: through DLPack where it has that, else what numpy makes of it, of the type
 // that is wanted.
 nb::object array_of(nb::handle object, const Wanted& wanted) {
@@ -151,15 +164,20 @@ nb::object array_of(nb::handle object, const Wanted& wanted) {
     }
   }
   if (nb::hasattr(object, "__array__")) return numpy.attr("asarray")(object);
-  if (wanted.element == ElementType::undefined || wanted.element == ElementType::string)
-    return numpy.attr("asarray")(object);
   nb::object plain = numpy.attr("asarray")(object);
+  if (wanted.element == ElementType::undefined) return plain;
   const ElementType natural = element_type_of_array(plain.ptr());
+  // A list without elements becomes float64, whatever would be in it.
+  const bool is_empty = PyArray_SIZE(as_array(plain)) == 0 && natural == ElementType::float64;
+  if (wanted.element == ElementType::string) return is_empty ? plain.attr("astype")("O") : plain;
   // A list of numbers has no type of its own, but floats are not cut to integers unseen.
-  const bool cuts = is_floating(natural) && !is_floating(wanted.element) &&
+  const bool cuts = !is_empty && is_floating(natural) && !is_floating(wanted.element) &&
                     wanted.element != ElementType::complex64 &&
                     wanted.element != ElementType::complex128;
   if (cuts || natural == ElementType::string || natural == ElementType::undefined) return plain;
+  const bool may_not_fit = is_integer(natural) && bit_width(natural) >= 8 &&
+                           is_integer(wanted.element) && natural != wanted.element;
+  if (may_not_fit && PyArray_SIZE(as_array(plain)) != 0) require_range(plain, wanted.element);
   return plain.attr("astype")(nb::steal(dtype_of(wanted.element)));
 }
 

@@ -184,6 +184,24 @@ def test_scalars_and_lists_take_the_declared_type(model):
         identity(model, "float[n]").run({"x": np.zeros(3)})  # an array's type is meant
 
 
+@pytest.mark.parametrize("element", ["float", "int64", "uint8", "bool", "string"])
+def test_a_list_without_elements_takes_the_declared_type(element, model):
+    (y,) = identity(model, f"{element}[n]").run([[]])
+    assert y.shape == (0,) and (element == "string" or y.dtype == np.zeros(0, element.replace("float", "float32")).dtype)
+
+
+@pytest.mark.parametrize("element, fits, too_small, too_large", [
+    ("uint8", [0, 255], -1, 256), ("int32", [-2**31, 2**31 - 1], -2**31 - 1, 2**31), ("int64", [-2**63, 2**63 - 1], None, 2**63),
+    ("uint64", [2**63, 2**64 - 1], -1, None)])
+def test_integers_that_the_declared_type_has_no_room_for(element, fits, too_small, too_large, model):
+    session = identity(model, f"{element}[n]")
+    assert session.run([fits])[0].tolist() == fits
+    for wrong in (too_small, too_large):
+        if wrong is not None:
+            with pytest.raises(sardonyx.BadInputError, match=f"{wrong} does not fit {element}"):
+                session.run([[wrong]])
+
+
 def test_sequences(model):
     session = sardonyx.Session(model("g (float[n] a, float[n] b) => (seq(float[m]) s) { s = SequenceConstruct(a, b) }"))
     made = session.run({"a": ONE, "b": ONE + 1})["s"]
