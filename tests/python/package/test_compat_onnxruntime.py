@@ -406,6 +406,13 @@ def test_sizes_by_name(ort, affine):
 
 
 @BOTH
+def test_shapes_are_the_callers_own(ort, affine):
+    argument = ort.InferenceSession(affine).get_inputs()[0]
+    argument.shape[0] = 1
+    assert argument.shape == ["rows", 3]
+
+
+@BOTH
 def test_an_initializer_that_is_an_input(ort, model):
     proto = model("g (float[3] x, float[3] b) => (float[3] y) { y = Add(x, b) }")
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(3, np.float32), "b"))

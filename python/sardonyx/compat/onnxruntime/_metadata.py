@@ -16,7 +16,12 @@ class NodeArg:
     def __init__(self, name: str, type: str, shape: list[Any]):  # noqa: A002: their name
         self.name = name
         self.type = type
-        self.shape = shape
+        self._shape = tuple(shape)
+
+    @property
+    def shape(self) -> list[Any]:
+        """A list of the caller's own: programs fill in sizes that are open."""
+        return list(self._shape)
 
     def __str__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
