@@ -108,14 +108,15 @@ nb::list declared(const ViewList<ValueInfoView>& values) {
   return made;
 }
 
-nb::list denotations(const ViewList<ValueInfoView>& values) {
+nb::list dimensions(const ViewList<ValueInfoView>& values) {
   nb::list made;
   for (const auto& one : values) {
     const auto type = one.type();
     if (!type || type->kind() != TypeView::Kind::tensor || !type->has_shape()) continue;
     nb::list of_dimensions;
     for (const auto& dimension : type->shape())
-      of_dimensions.append(text_object(dimension.denotation()));
+      of_dimensions.append(
+          nb::make_tuple(text_object(dimension.name()), text_object(dimension.denotation())));
     made.append(nb::make_tuple(text_object(one.name()), of_dimensions));
   }
   return made;
@@ -306,10 +307,12 @@ void bind_tools(nb::module_& module) {
   module.def("model_header", &header);
   module.def("declared_inputs",
              [](const HeldModel& held) { return declared(held.model.graph().inputs()); });
-  module.def("input_denotations",
-             [](const HeldModel& held) { return denotations(held.model.graph().inputs()); });
+  module.def("input_dimensions",
+             [](const HeldModel& held) { return dimensions(held.model.graph().inputs()); });
   module.def("declared_outputs",
              [](const HeldModel& held) { return declared(held.model.graph().outputs()); });
+  module.def("output_dimensions",
+             [](const HeldModel& held) { return dimensions(held.model.graph().outputs()); });
   module.def("model_nodes", &nodes);
   module.def("node_count", [](const HeldModel& held) { return held.model.graph().nodes().size(); });
   module.def("initializer_names", &initializer_names);

@@ -83,11 +83,13 @@ OrtTypeInfo described(const ValueDescription& value, const std::optional<TypeVie
   return info;
 }
 
-// The outputs with what inference says of those that the model declares no shape of.
+// The outputs with what inference says of sizes that the model leaves open.
 std::vector<ValueDescription> known_outputs(const OrtSession& session, const OpenSizes& sizes) {
   std::vector<ValueDescription> outputs = session.session.outputs();
   const auto is_open = [](const ValueDescription& one) {
-    return one.kind == Value::Kind::tensor && !one.shape;
+    if (one.kind != Value::Kind::tensor || !one.shape) return one.kind == Value::Kind::tensor;
+    return std::any_of(one.shape->begin(), one.shape->end(),
+                       [](const ValueDescription::Dimension& size) { return !size.size; });
   };
   if (std::none_of(outputs.begin(), outputs.end(), is_open)) return outputs;
   InferOptions options;
@@ -99,12 +101,16 @@ std::vector<ValueDescription> known_outputs(const OrtSession& session, const Ope
   for (ValueDescription& output : outputs) {
     const auto found = known.find(output.name);
     if (!is_open(output) || found == known.end()) continue;
-    output.shape.emplace();
-    for (const InferredSize& size : *found->second->shape) {
-      if (size.number >= 0) {
-        output.shape->push_back({size.number, {}});
-      } else {
-        output.shape->push_back({std::nullopt, std::string(size.expression)});
+    const auto& shape = *found->second->shape;
+    if (!output.shape) output.shape.emplace(shape.size());
+    if (output.shape->size() != shape.size()) continue;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      ValueDescription::Dimension& size = (*output.shape)[i];
+      if (size.size) continue;
+      if (shape[i].number >= 0) {
+        size = {shape[i].number, {}};
+      } else if (size.name.empty()) {
+        size.name = shape[i].expression;
       }
     }
   }

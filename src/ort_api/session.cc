@@ -266,16 +266,20 @@ OpenSizes open_sizes(const Model& model, const OrtSessionOptions& options) {
   if ((options.sizes.empty() && options.denoted_sizes.empty()) || !graph) return sizes;
   std::vector<ir::ValueInfo> inputs = graph->inputs;
   ir::name_open_sizes(inputs);
-  for (const ir::ValueInfo& input : inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ir::ValueInfo& input = inputs[i];
     if (!input.type || !input.type->shape) continue;
-    for (const ir::Dimension& dimension : input.type->shape->dims) {
+    for (size_t d = 0; d < input.type->shape->dims.size(); ++d) {
+      const ir::Dimension& dimension = input.type->shape->dims[d];
       if (ir::declared_number(dimension)) continue;
       const std::string name(ir::declared_name(dimension));
       const auto set = [&](const auto& given, const std::string& key) {
         const auto found = given.find(key);
-        if (found != given.end() && found->second >= 0) sizes[name] = found->second;
+        if (!key.empty() && found != given.end() && found->second >= 0) sizes[name] = found->second;
       };
       set(options.sizes, name);
+      // What the model says may be a name that stands for none ("?", "unk__12").
+      set(options.sizes, graph->inputs[i].type->shape->dims[d].param.value_or(""));
       set(options.denoted_sizes, dimension.denotation);
     }
   }

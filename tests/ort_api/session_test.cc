@@ -112,6 +112,31 @@ TEST_F(Sessions, OutputsWithoutADeclaredShapeAreInferred) {
   EXPECT_EQ(y.names, (std::vector<std::string>{"batch", ""}));
 }
 
+TEST_F(Sessions, OutputsHaveTheSizesThatInferenceFinds) {
+  const auto session = make_session(env.get(), R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[batch, 2] x) => (float[rows, columns] y) { y = Concat<axis = 1>(x, x) })",
+                                    options.get());
+  OrtTypeInfo* info = nullptr;
+  ASSERT_OK(api().SessionGetOutputTypeInfo(session.get(), 0, &info));
+  const Described y = described(info);
+  EXPECT_EQ(y.dims, (std::vector<int64_t>{-1, 4}));
+  EXPECT_EQ(y.names, (std::vector<std::string>{"rows", ""}));
+}
+
+TEST_F(Sessions, SizesByNamesThatSayNothing) {
+  ASSERT_OK(api().AddFreeDimensionOverrideByName(options.get(), "unk__12", 5));
+  const auto session = make_session(env.get(), R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[unk__12, 2] x, float[unk__13] z) => (float[unk__12, 2] y) { y = Relu(x) })",
+                                    options.get());
+  OrtTypeInfo* info = nullptr;
+  ASSERT_OK(api().SessionGetInputTypeInfo(session.get(), 0, &info));
+  EXPECT_EQ(described(info).dims, (std::vector<int64_t>{5, 2}));
+  ASSERT_OK(api().SessionGetOutputTypeInfo(session.get(), 0, &info));
+  EXPECT_EQ(described(info).dims, (std::vector<int64_t>{5, 2}));
+  ASSERT_OK(api().SessionGetInputTypeInfo(session.get(), 1, &info));
+  EXPECT_EQ(described(info).names, (std::vector<std::string>{"unk__13"}));
+}
+
 TEST_F(Sessions, FromFiles) {
   const std::string path = file("model.onnx", model_bytes(scaled));
   OrtSession* made = nullptr;

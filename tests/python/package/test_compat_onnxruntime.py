@@ -406,6 +406,37 @@ def test_sizes_by_name(ort, affine):
 
 
 @BOTH
+@pytest.mark.parametrize("name", ["?", "unk__12", "None", "-1", " ", "x.0"])
+def test_names_of_sizes_that_say_nothing(ort, name, model):
+    proto = model("g (float[n,2] x, float[m] z) => (float[n,2] y) { y = Relu(x) }")
+    for one in (proto.graph.input[0], proto.graph.output[0]):
+        one.type.tensor_type.shape.dim[0].dim_param = name
+    session = ort.InferenceSession(proto.SerializeToString())
+    assert session.get_inputs()[0].shape == [name, 2] == session.get_outputs()[0].shape
+    options = ort.SessionOptions()
+    options.add_free_dimension_override_by_name(name, 5)
+    session = ort.InferenceSession(proto.SerializeToString(), options)
+    assert session.get_inputs()[0].shape == [5, 2] == session.get_outputs()[0].shape
+    assert session.get_inputs()[1].shape == ["m"]
+
+
+@BOTH
+def test_an_override_without_a_name_is_of_no_size(ort, model):
+    proto = model("g (float[n] x) => (float[n] y) { y = Relu(x) }")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+    options = ort.SessionOptions()
+    options.add_free_dimension_override_by_name("", 5)
+    assert ort.InferenceSession(proto.SerializeToString(), options).get_inputs()[0].shape == [None]
+
+
+@BOTH
+def test_outputs_have_the_sizes_that_inference_finds(ort, model):
+    session = ort.InferenceSession(model("""g (float[n,2] x) => (float[m,2] y, int64[k] shape, int64[q,r] places, float[] any) {
+      y = Relu(x) shape = Shape(x) places = NonZero(x) any = Relu(x) }""").SerializeToString())
+    assert [one.shape for one in session.get_outputs()] == [["m", 2], [2], [2, "r"], ["n", 2]]
+
+
+@BOTH
 def test_shapes_are_the_callers_own(ort, affine):
     argument = ort.InferenceSession(affine).get_inputs()[0]
     argument.shape[0] = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ..._model import Model
@@ -45,7 +46,8 @@ def onnxruntime_type(info: ValueInfo) -> str:
     return text
 
 
-def node_arg(info: ValueInfo) -> NodeArg:
+def node_arg(info: ValueInfo, names: Sequence[str] = ()) -> NodeArg:
+    """`names`: those that the model has for the sizes, also where Sardonyx takes one for none ("?", "unk__12")."""
     shape: list[Any] = []
     held = _OPTIONAL_TENSOR.fullmatch(info.type)
     if held is not None:
@@ -53,6 +55,8 @@ def node_arg(info: ValueInfo) -> NodeArg:
     for i, size in enumerate(info.shape or ()):
         if isinstance(size, str) and size == f"{info.name}.{i}":
             size = None  # a name that Sardonyx gives a place that has none
+        if not isinstance(size, int) and i < len(names):
+            size = names[i] or size
         shape.append(size)
     return NodeArg(info.name, onnxruntime_type(info), shape)
 

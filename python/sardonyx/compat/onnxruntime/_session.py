@@ -435,6 +435,14 @@ def _write_trace(profile: Profile, prefix: str, made_in_us: int, process: int) -
     return path
 
 
+def _names_of_sizes(dimensions: list[tuple[str, list[tuple[str, str]]]]) -> dict[str, list[str]]:
+    return {name: [declared for declared, _ in one] for name, one in dimensions}
+
+
+def _is_open(one: ValueInfo) -> bool:
+    return one.kind == "tensor" and (one.shape is None or not all(isinstance(size, int) for size in one.shape))
+
+
 # Config entries of the session's options that name files of packed weights.
 _PACKED_FILES = {"packed": "sardonyx.packed", "cache_folder": "sardonyx.cache_folder"}
 
@@ -582,19 +590,24 @@ class InferenceSession(Session):
         shapes = {one.name: one.shape or () for one in self._sess.inputs}
         names = {size for shape in shapes.values() for size in shape}
         sizes = {name: size for name, size in options._sizes.items() if name in names}
-        if options._denoted_sizes:
-            for name, denotations in _core.input_denotations(model._held):
-                for axis, (size, denotation) in enumerate(zip(shapes.get(name, ()), denotations)):
-                    if denotation in options._denoted_sizes and not isinstance(size, int):
-                        sizes[size or f"{name}.{axis}"] = options._denoted_sizes[denotation]
+        if not options._sizes and not options._denoted_sizes:
+            return sizes
+        for name, dimensions in _core.input_dimensions(model._held):
+            for axis, (size, (declared, denotation)) in enumerate(zip(shapes.get(name, ()), dimensions)):
+                if isinstance(size, int):
+                    continue
+                if declared and declared in options._sizes:  # also a name that Sardonyx takes for none: "?", "unk__12"
+                    sizes[size or f"{name}.{axis}"] = options._sizes[declared]
+                if denotation in options._denoted_sizes:
+                    sizes[size or f"{name}.{axis}"] = options._denoted_sizes[denotation]
         return sizes
 
     def _describe(self) -> None:
         given = [one for one in self._sess.inputs if not one.optional]
         optional = [one for one in self._sess.inputs if one.optional]
-        self._inputs_meta = [node_arg(one) for one in given]
-        self._overridable_initializers = [node_arg(one) for one in optional]
-        self._outputs_meta = [node_arg(one) for one in self._known_outputs()]
+        names = _names_of_sizes(_core.input_dimensions(self._sess.model._held))
+        self._inputs_meta = [node_arg(one, names.get(one.name, ())) for one in given]
+        self._overridable_initializers = [node_arg(one, names.get(one.name, ())) for one in optional]
         self._input_names = [one.name for one in self._sess.inputs]  # with those that have a default
         self._overridable_names = [one.name for one in optional]
         self._output_names = [one.name for one in self._sess.outputs]
@@ -603,22 +616,32 @@ class InferenceSession(Session):
         self._is_plain = self._profile is None
         self._takes_texts = any("string" in one.type for one in self._sess.inputs)
 
+    @functools.cached_property
+    def _outputs_meta(self) -> list[NodeArg]:  # type: ignore[override]
+        names = _names_of_sizes(_core.output_dimensions(self._sess.model._held))
+        return [node_arg(one, names.get(one.name, ())) for one in self._known_outputs()]
+
     def _known_outputs(self) -> list[ValueInfo]:
-        """With what inference says of those that the model declares no shape of."""
+        """With what inference says of sizes that the model leaves open."""
         outputs = self._sess.outputs
-        if all(one.kind != "tensor" or one.shape is not None for one in outputs):
+        if not any(_is_open(one) for one in outputs):
             return outputs
         names = {size for one in self._sess.inputs for size in one.shape or () if isinstance(size, str)}
         names -= {f"{one.name}.{i}" for one in self._sess.inputs for i in range(len(one.shape or ()))}
-        inferred = {one.name: one.shape for one in infer_types(self._sess.model).values if one.graph == ""}
+        inferred = {one.name: one.shape for one in infer_types(self._sess.model, sizes=self._sess._options["dimensions"]).values
+                    if one.graph == ""}
 
         def known(one: ValueInfo) -> ValueInfo:
-            shape = inferred.get(one.name) if one.shape is None else one.shape
-            if shape is None:
+            found = inferred.get(one.name)
+            if found is None or (one.shape is not None and len(one.shape) != len(found)):
                 return one
-            return one._replace(shape=tuple(size if isinstance(size, int) or size in names else None for size in shape))
+            sizes = tuple(size if isinstance(size, int) or size in names else None for size in found)
+            if one.shape is not None:
+                sizes = tuple(size if isinstance(size, int) or not isinstance(other, int) else other
+                              for size, other in zip(one.shape, sizes))
+            return one._replace(shape=sizes)
 
-        return [one if one.shape is not None else known(one) for one in outputs]
+        return [known(one) if _is_open(one) else one for one in outputs]
 
     def _save_optimized(self) -> None:
         path = self._sess_options.optimized_model_filepath
