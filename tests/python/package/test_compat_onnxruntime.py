@@ -494,7 +494,7 @@ def test_seeds(model):
 
 
 def test_loggers():
-    ours.set_default_logger_severity(3)
+    ours.set_default_logger_severity(np.int64(3))
     ours.set_default_logger_verbosity(0)
     with pytest.raises(RuntimeError):
         ours.set_default_logger_severity(9)

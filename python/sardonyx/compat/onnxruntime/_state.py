@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,7 @@ def set_default_logger_severity(severity: int) -> None:
 
 
 def _level(severity: int) -> int:
+    severity = operator.index(severity)  # also one of numpy's
     if not 0 <= severity <= 4:
         raise RuntimeError(f"Invalid logging severity. Must be in range [0, 4] but {severity} was given")
     return (severity + 1) * 10
