@@ -89,16 +89,13 @@ void infer_dict(InferContext& ctx) {
   ctx.set(0, map_value_type(type), {Dim(static_cast<int64_t>(vocabulary.size()))});
 }
 
-// Copies the values of a map's keys to where the vocabulary has them.
+// Copies the values of a map's keys to where the vocabulary has them; the other keys are left out.
 template <class Key, class T>
 void vectorize(const Map& map, const std::unordered_map<Key, int64_t>& places, T* y) {
   const auto keys = map.keys.elements<Key>();
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto found = places.find(keys[i]);
-    if (found == places.end())
-      throw Error(ErrorCode::run_failed,
-                  fmt::format("DictVectorizer: key '{}' is not in the vocabulary", keys[i]));
-    y[found->second] = value_at(map, i).elements<T>()[0];
+    if (found != places.end()) y[found->second] = value_at(map, i).elements<T>()[0];
   }
 }
 

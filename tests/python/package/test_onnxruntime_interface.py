@@ -196,6 +196,14 @@ def test_maps_with_keys_of_another_type(ort, model):
 
 
 @BOTH
+def test_keys_that_the_vocabulary_does_not_have(ort, model):
+    proto = model("g (map(int64,float) x) => (float[1,n] y) { y = ai.onnx.ml.DictVectorizer<int64_vocabulary=[1,2]>(x) }")
+    session = ort.InferenceSession(proto.SerializeToString())
+    assert session.run(None, {"x": {2: 3.0, 5: 4.0}})[0].ravel().tolist() == [0, 3]
+    assert session.run(None, {"x": {5: 4.0}})[0].ravel().tolist() == [0, 0]
+
+
+@BOTH
 def test_maps_with_keys_and_values_of_numpy(ort, model):
     proto = model("g (map(int64,float) x) => (float[1,n] y) { y = ai.onnx.ml.DictVectorizer<int64_vocabulary=[1,2]>(x) }")
     session = ort.InferenceSession(proto.SerializeToString())

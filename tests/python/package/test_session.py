@@ -228,6 +228,7 @@ def test_maps(model):
         'g (map(string, float[]) m) => (float[b] y) { y = ai.onnx.ml.DictVectorizer <string_vocabulary = ["b", "a"]> (m) }'))
     np.testing.assert_array_equal(session.run({"m": {"a": 1.0, "b": 2.0}})["y"], [2, 1])
     np.testing.assert_array_equal(session.run({"m": {}})["y"], [0, 0])
+    np.testing.assert_array_equal(session.run({"m": {"a": 1.0, "unseen": 7.0}})["y"], [0, 1])
     session = sardonyx.Session(model(
         'g (float[n,2] x) => (seq(map(string, float)) y) { y = ai.onnx.ml.ZipMap <classlabels_strings = ["no", "yes"]> (x) }'))
     made = session.run({"x": np.array([[0.25, 0.75]], np.float32)})["y"]
