@@ -97,8 +97,9 @@ ENUMERATIONS = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "Or
 
 @pytest.mark.parametrize("name", ENUMERATIONS)
 def test_enumerations_have_the_same_numbers(name):
-    numbers = [{key: int(value) for key, value in getattr(ort, name).__members__.items()} for ort in (ours, theirs)]
-    assert numbers[0] == numbers[1]
+    members = [getattr(ort, name).__members__.items() for ort in (ours, theirs)]
+    numbers, texts = ([{key: kind(value) for key, value in one} for one in members] for kind in (int, str))
+    assert numbers[0] == numbers[1] and texts[0] == texts[1]
 
 
 def test_providers_that_have_a_name():

@@ -19,6 +19,8 @@ class OrtCompileApiFlags(enum.IntFlag):
     ERROR_IF_NO_NODES_COMPILED = 1
     ERROR_IF_OUTPUT_FILE_EXISTS = 2
 
+    __str__ = enum.Enum.__str__
+
 
 class OrtExternalInitializerInfo:
     def __init__(self, filepath: str, file_offset: int, byte_size: int):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import operator
 import os
@@ -14,35 +13,29 @@ from ... import _core
 from ..._errors import Error
 from ..._model import Model
 from ._exceptions import Fail, error
-from ._state import global_threads
+from ._state import Enumeration, global_threads
 
 if TYPE_CHECKING:
     from ._adapters import LoraAdapter
 
 
-class GraphOptimizationLevel(enum.IntEnum):
+class GraphOptimizationLevel(Enumeration):
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
     ORT_ENABLE_EXTENDED = 2
     ORT_ENABLE_LAYOUT = 3
     ORT_ENABLE_ALL = 99
 
-    __str__ = enum.Enum.__str__
 
-
-class ExecutionMode(enum.IntEnum):
+class ExecutionMode(Enumeration):
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
-    __str__ = enum.Enum.__str__
 
-
-class ExecutionOrder(enum.IntEnum):
+class ExecutionOrder(Enumeration):
     DEFAULT = 0
     PRIORITY_BASED = 1
     MEMORY_EFFICIENT = 2
-
-    __str__ = enum.Enum.__str__
 
 
 def _truth(name: str, value: Any) -> bool:

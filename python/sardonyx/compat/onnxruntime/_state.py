@@ -20,13 +20,19 @@ _seed = 0
 _global_threads: Threads | None = None
 
 
-class OrtHardwareDeviceType(enum.IntEnum):
+class Enumeration(enum.IntEnum):
+    """Its members' texts have their names, as those of an extension do."""
+
+    __str__ = enum.Enum.__str__
+
+
+class OrtHardwareDeviceType(Enumeration):
     CPU = 0
     GPU = 1
     NPU = 2
 
 
-class OrtExecutionProviderDevicePolicy(enum.IntEnum):
+class OrtExecutionProviderDevicePolicy(Enumeration):
     DEFAULT = 0
     PREFER_CPU = 1
     PREFER_NPU = 2

@@ -13,6 +13,7 @@ from ... import _core
 from ..._errors import BadInputError
 from ..._sparse import SparseTensor as _Coordinates
 from ._exceptions import invalid_arguments
+from ._state import Enumeration
 
 
 class OrtDeviceVendorId(enum.IntEnum):
@@ -26,39 +27,39 @@ class OrtDeviceVendorId(enum.IntEnum):
     INTEL = 0x8086
 
 
-class OrtAllocatorType(enum.IntEnum):
+class OrtAllocatorType(Enumeration):
     INVALID = -1
     ORT_DEVICE_ALLOCATOR = 0
     ORT_ARENA_ALLOCATOR = 1
 
 
-class OrtMemType(enum.IntEnum):
+class OrtMemType(Enumeration):
     CPU_INPUT = -2
     CPU_OUTPUT = -1
     CPU = -1
     DEFAULT = 0
 
 
-class OrtDeviceMemoryType(enum.IntEnum):
+class OrtDeviceMemoryType(Enumeration):
     DEFAULT = 0
     HOST_ACCESSIBLE = 5
 
 
-class OrtMemoryInfoDeviceType(enum.IntEnum):
+class OrtMemoryInfoDeviceType(Enumeration):
     CPU = 0
     GPU = 1
     FPGA = 2
     NPU = 3
 
 
-class OrtSparseFormat(enum.IntEnum):
+class OrtSparseFormat(Enumeration):
     ORT_SPARSE_UNDEFINED = 0
     ORT_SPARSE_COO = 1
     ORT_SPARSE_CSRC = 2
     ORT_SPARSE_BLOCK_SPARSE = 4
 
 
-class ArenaExtendStrategy(enum.IntEnum):
+class ArenaExtendStrategy(Enumeration):
     kNextPowerOfTwo = 0
     kSameAsRequested = 1
 
