@@ -108,10 +108,12 @@ nb::list declared(const ViewList<ValueInfoView>& values) {
   return made;
 }
 
+// Of tensors with a shape, also of those that may be absent.
 nb::list dimensions(const ViewList<ValueInfoView>& values) {
   nb::list made;
   for (const auto& one : values) {
-    const auto type = one.type();
+    auto type = one.type();
+    if (type && type->kind() == TypeView::Kind::optional) type = type->nested();
     if (!type || type->kind() != TypeView::Kind::tensor || !type->has_shape()) continue;
     nb::list of_dimensions;
     for (const auto& dimension : type->shape())

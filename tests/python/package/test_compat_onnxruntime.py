@@ -421,6 +421,13 @@ def test_names_of_sizes_that_say_nothing(ort, name, model):
 
 
 @BOTH
+def test_sizes_of_what_may_be_absent(ort, model):
+    session = ort.InferenceSession(model("""g (optional(float[n,3]) x) => (bool[] there, optional(float[n,3]) y) {
+      there = OptionalHasElement(x) y = Identity(x) }""").SerializeToString())
+    assert session.get_inputs()[0].shape == ["n", 3] == session.get_outputs()[1].shape
+
+
+@BOTH
 def test_an_override_without_a_name_is_of_no_size(ort, model):
     proto = model("g (float[n] x) => (float[n] y) { y = Relu(x) }")
     proto.graph.input[0].type.tensor_type.shape.dim[0].Clear()
