@@ -151,6 +151,16 @@ void require_range(nb::handle array, ElementType wanted) {
   }
 }
 
+// What numpy makes of lists and numbers.
+nb::object plain_array(nb::handle object) {
+  try {
+    return nb::module_::import_("numpy").attr("asarray")(object);
+  } catch (nb::python_error& failure) {  // lists of unequal lengths
+    if (!failure.matches(PyExc_ValueError)) throw;
+    refuse("numpy makes no array of it: " + text_of(nb::str(failure.value())));
+  }
+}
+
 // Of what is no array: through DLPack where it has that, else what numpy makes of it, of the type
 // that is wanted.
 nb::object array_of(nb::handle object, const Wanted& wanted) {
@@ -164,7 +174,7 @@ nb::object array_of(nb::handle object, const Wanted& wanted) {
     }
   }
   if (nb::hasattr(object, "__array__")) return numpy.attr("asarray")(object);
-  nb::object plain = numpy.attr("asarray")(object);
+  nb::object plain = plain_array(object);
   if (wanted.element == ElementType::undefined) return plain;
   const ElementType natural = element_type_of_array(plain.ptr());
   // A list without elements becomes float64, whatever would be in it.

@@ -190,6 +190,11 @@ def test_a_list_without_elements_takes_the_declared_type(element, model):
     assert y.shape == (0,) and (element == "string" or y.dtype == np.zeros(0, element.replace("float", "float32")).dtype)
 
 
+def test_lists_of_unequal_lengths(model):
+    with pytest.raises(sardonyx.BadInputError, match="input 'x': .*inhomogeneous"):
+        identity(model, "int64[n,m]").run([[[1], [2, 3]]])
+
+
 @pytest.mark.parametrize("element, fits, too_small, too_large", [
     ("uint8", [0, 255], -1, 256), ("int32", [-2**31, 2**31 - 1], -2**31 - 1, 2**31), ("int64", [-2**63, 2**63 - 1], None, 2**63),
     ("uint64", [2**63, 2**64 - 1], -1, None)])
