@@ -28,8 +28,18 @@ class ProfiledStep:
     bytes: float
 
 
+def _lanes(runs: list[Any]) -> list[int]:
+    """Runs that went on at the same time stand in lanes of their own."""
+    lanes, ends = [0] * len(runs), list[int]()
+    for i in sorted(range(len(runs)), key=lambda i: runs[i][0]):
+        begin, end, _ = runs[i]
+        lanes[i] = next((lane for lane, last in enumerate(ends) if last <= begin), len(ends))
+        ends[lanes[i]:lanes[i] + 1] = [end]
+    return lanes
+
+
 class Profile(_core.Profile):
-    """Filled by `Session.profile`, and by runs that it is given to, one after the other."""
+    """Filled by `Session.profile`, and by runs of one session that it is given to."""
 
     @property
     def steps(self) -> list[ProfiledStep]:
@@ -52,14 +62,15 @@ class Profile(_core.Profile):
     def trace_events(self) -> list[dict[str, Any]]:
         """In the format of Chrome's tracing, Perfetto and speedscope; times in microseconds."""
         steps = self._steps()
-        pid = os.getpid()
+        pid, runs = os.getpid(), self._runs()
+        lanes = [lane * self.threads for lane in _lanes(runs)]
         events: list[dict[str, Any]] = [
-            {"cat": "Session", "pid": pid, "tid": 0, "dur": (end - begin) / 1e3, "ts": begin / 1e3, "ph": "X", "name": "model_run",
-             "args": {}} for begin, end, _ in self._runs()]
-        for _, step, thread, begin, end in self._events():
+            {"cat": "Session", "pid": pid, "tid": lane, "dur": (end - begin) / 1e3, "ts": begin / 1e3, "ph": "X", "name": "model_run",
+             "args": {}} for lane, (begin, end, _) in zip(lanes, runs)]
+        for run, step, thread, begin, end in self._events():
             node, operator, _, _, kernel, _, _ = steps[step]
-            events.append({"cat": "Node", "pid": pid, "tid": thread, "dur": (end - begin) / 1e3, "ts": begin / 1e3, "ph": "X",
-                           "name": node, "args": {"op_name": operator, "kernel": kernel}})
+            events.append({"cat": "Node", "pid": pid, "tid": lanes[run] + thread, "dur": (end - begin) / 1e3, "ts": begin / 1e3,
+                           "ph": "X", "name": node, "args": {"op_name": operator, "kernel": kernel}})
         return events
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:

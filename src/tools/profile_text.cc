@@ -1,7 +1,11 @@
 // Profiles as text for other programs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "sardonyx/profile.h"
 
@@ -79,6 +83,25 @@ json span(const std::string& name, const std::string& category, int thread, int6
           {"args", std::move(arguments)}};
 }
 
+// Runs that went on at the same time stand in lanes of their own: spans of one lane that overlap
+// would be taken for calls of each other.
+std::vector<int> lanes_of(const std::vector<Profile::Run>& runs) {
+  std::vector<size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return runs[i].begin; });
+  std::vector<int> lanes(runs.size());
+  std::vector<int64_t> ends;
+  for (const size_t i : order) {
+    const auto free = std::ranges::find_if(ends, [&](int64_t end) { return end <= runs[i].begin; });
+    lanes[i] = static_cast<int>(free - ends.begin());
+    if (free == ends.end())
+      ends.push_back(runs[i].end);
+    else
+      *free = runs[i].end;
+  }
+  return lanes;
+}
+
 json label(std::string_view what, int thread, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", 1}, {"tid", thread}, {"args", {{"name", name}}}};
 }
@@ -88,7 +111,7 @@ std::string origin_of(const Profile::Step& step) {
   return fmt::format("from {}", fmt::join(step.sources, ", "));
 }
 
-json event_json(const Profile& profile, const Profile::Event& event, const Work& work) {
+json event_json(const Profile& profile, const Profile::Event& event, int lane, const Work& work) {
   const Profile::Step& step = profile.steps()[static_cast<size_t>(event.step)];
   json arguments = {{"run", event.run}, {"step", event.step}, {"kernel", step.kernel}};
   const std::string origin = origin_of(step);
@@ -102,7 +125,8 @@ json event_json(const Profile& profile, const Profile::Event& event, const Work&
     arguments["bytes"] = work.bytes / static_cast<double>(work.calls);
   }
   return span(event.thread == 0 ? step.node : step.node + " (part)", step.operator_name,
-              event.thread, event.begin, event.end, std::move(arguments));
+              lane * profile.threads() + event.thread, event.begin, event.end,
+              std::move(arguments));
 }
 
 }  // namespace
@@ -125,16 +149,23 @@ std::string profile_trace(const Profile& profile, std::string_view name) {
   std::string text = "{\"traceEvents\":";
   List events(text);
   events.add(label("process_name", 0, fmt::format("sardonyx{}{}", name.empty() ? "" : ": ", name)));
-  for (int thread = 0; thread < profile.threads(); ++thread)
+  const std::vector<int> lanes = lanes_of(profile.runs());
+  const int count = lanes.empty() ? 1 : std::ranges::max(lanes) + 1;
+  for (int i = 0; i < count * profile.threads(); ++i) {
+    const int lane = i / profile.threads(), thread = i % profile.threads();
+    const std::string beside = lane == 0 ? "" : fmt::format(", beside {}", lane);
     events.add(
-        label("thread_name", thread, thread == 0 ? "run" : fmt::format("helper {}", thread)));
+        label("thread_name", i, (thread == 0 ? "run" : fmt::format("helper {}", thread)) + beside));
+  }
   for (size_t i = 0; i < profile.runs().size(); ++i) {
     const Profile::Run& run = profile.runs()[i];
-    events.add(span(fmt::format("run {}", i), "run", 0, run.begin, run.end, json::object()));
+    events.add(span(fmt::format("run {}", i), "run", lanes[i] * profile.threads(), run.begin,
+                    run.end, json::object()));
   }
   const std::vector<Work> work = work_of(profile);
   for (const Profile::Event& event : profile.events())
-    events.add(event_json(profile, event, work[static_cast<size_t>(event.step)]));
+    events.add(event_json(profile, event, lanes[static_cast<size_t>(event.run)],
+                          work[static_cast<size_t>(event.step)]));
   events.end();
   const json about = {{"model", name},
                       {"threads", profile.threads()},

@@ -466,6 +466,24 @@ def test_profile(double):
     assert "Add" in str(profile) and "Add" in profile._repr_html_()
 
 
+def test_profile_of_runs_at_the_same_time():
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[n] x, int64 trips) => (float[n] y) <bool go = {1}> {
+        y = Loop(trips, go, x) <body = b (int64 i, bool c, float[n] v) => (bool d, float[n] w) { d = Identity(c) w = Softmax(v) }> }"""
+    session, profile = sardonyx.Session(sardonyx.Model.from_text(text), threads=2), sardonyx.Profile()
+    runs = [threading.Thread(target=lambda: session.run({"x": ONE, "trips": 20000}, profile=profile)) for _ in range(4)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    lanes = {}
+    for event in profile.trace_events():
+        if event["name"] == "model_run":
+            lanes.setdefault(event["tid"], []).append((event["ts"], event["ts"] + event["dur"]))
+    for spans in lanes.values():  # a span within another one would be a call of that
+        spans.sort()
+        assert all(one[1] <= next[0] + 1e-3 for one, next in zip(spans, spans[1:]))
+
+
 def test_options_reach_the_engine(double):
     assert sardonyx.Session(double, threads=1)(ONE)[3] == 6
     with pytest.raises(sardonyx.BadInputError):
