@@ -44,7 +44,7 @@ bool limit_memory(int64_t bytes);
 void on_lost_mapping(const char* message, const char* report, int exit_code);
 
 // While it lives, the first Ctrl-C, or request to end, calls `then`; a second one ends the program.
-// One at a time.
+// Writing to a pipe that nobody reads any more fails then, and does not end it. One at a time.
 class Interrupts {
  public:
   explicit Interrupts(void (*then)());

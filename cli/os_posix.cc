@@ -62,7 +62,7 @@ void on_sigbus(int) {
 
 void (*interrupted)() = nullptr;
 void on_interrupt(int) { interrupted(); }
-struct sigaction before[2]{};  // of SIGINT and SIGTERM
+struct sigaction before[3]{};  // of SIGINT, SIGTERM and SIGPIPE
 
 }  // namespace
 
@@ -131,11 +131,14 @@ Interrupts::Interrupts(void (*then)()) {
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, &before[0]);
   ::sigaction(SIGTERM, &action, &before[1]);
+  action.sa_handler = SIG_IGN, action.sa_flags = 0;
+  ::sigaction(SIGPIPE, &action, &before[2]);
 }
 
 Interrupts::~Interrupts() {
   ::sigaction(SIGINT, &before[0], nullptr);
   ::sigaction(SIGTERM, &before[1], nullptr);
+  ::sigaction(SIGPIPE, &before[2], nullptr);
 }
 
 }  // namespace sardonyx::cli::os

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 
@@ -591,6 +592,19 @@ def test_a_log_that_is_full_costs_no_training(sardonyx, tmp_path):
     command = ["train", trainable, "--data", save_data(tmp_path, x=x, target=target), "-o", tmp_path / "o.onnx", "--epochs", 3]
     with open("/dev/full", "wb") as full:
         run = subprocess.run([sardonyx.path, *map(str, command)], stdout=full, stderr=subprocess.PIPE, timeout=120)
+    assert run.returncode == UNREADABLE and b"standard output: cannot write" in run.stderr
+    onnx.load(tmp_path / "o.onnx")
+
+
+def test_a_log_that_nobody_reads_costs_no_training(sardonyx, tmp_path):
+    """As where a pipe leads to head, which has seen enough."""
+    x, target = examples()
+    trainable = make(sardonyx, tmp_path, mlp()[0])
+    command = ["train", trainable, "--data", save_data(tmp_path, x=x, target=target), "-o", tmp_path / "o.onnx", "--epochs", 3]
+    read, written = os.pipe()
+    os.close(read)
+    with open(written, "wb") as pipe:
+        run = subprocess.run([sardonyx.path, *map(str, command)], stdout=pipe, stderr=subprocess.PIPE, timeout=120)
     assert run.returncode == UNREADABLE and b"standard output: cannot write" in run.stderr
     onnx.load(tmp_path / "o.onnx")
 
