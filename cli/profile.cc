@@ -1,6 +1,10 @@
 // sardonyx profile
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 
 #include "arguments.h"
@@ -10,6 +14,7 @@
 #include "os.h"
 #include "profile_report.h"
 #include "sardonyx/outputs.h"
+#include "sardonyx/text.h"
 #include "terminal.h"
 
 namespace sardonyx::cli {
@@ -17,6 +22,17 @@ namespace {
 
 constexpr double wanted_ms = 1000;  // of runs, where --runs does not say
 constexpr int min_runs = 5, max_runs = 1000;
+
+// Whether both name one file, which may not be there yet; one that is none on a disk holds nothing.
+bool are_one_file(const std::string& first, const std::string& second) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path a = fs::absolute(os::path(first), ignored),
+                 b = fs::absolute(os::path(second), ignored);
+  if (fs::exists(a, ignored))
+    return fs::equivalent(a, b, ignored) && fs::is_regular_file(a, ignored);
+  return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
+}
 
 struct ProfileCommand {
   LoadingOptions loading;
@@ -61,6 +77,14 @@ int ProfileCommand::run() {
   };
   if (is_standard_output(html) && is_standard_output(trace))
     throw UsageError("--html and --trace can't both go to standard output");
+  if (!html.empty() && !trace.empty() && are_one_file(html, trace))
+    throw UsageError(fmt::format("--html and --trace can't both go to '{}'", printable(html)));
+  for (const std::string& written : {html, trace}) {
+    if (!written.empty() && are_one_file(written, loading.model))
+      throw UsageError(
+          fmt::format("'{}' is the model, which would be lost; give the report another name",
+                      printable(written)));
+  }
   inputs.parse();
   loading.seed = inputs.seed();
   const Loaded loaded = load(loading);

@@ -320,3 +320,17 @@ def test_what_makes_no_sense(sardonyx, tmp_path):
     sardonyx.fails(USAGE, "profile", model, "--runs", "0")
     sardonyx.fails(UNREADABLE, "profile", model, "--runs", "1", "--html", tmp_path / "no" / "p.html", mentions=["p.html"])
     sardonyx.fails(BAD_INPUT, "profile", model, "--input", "other=1", mentions=["other"])
+
+
+def test_a_report_takes_the_place_of_nothing(sardonyx, tmp_path):
+    model = tmp_path / "model.onnx"
+    model.write_bytes((DIGITS / "digits.onnx").read_bytes())
+    start = ["profile", model, "--runs", "1"]
+    for option in ("--html", "--trace"):
+        sardonyx.fails(USAGE, *start, option, tmp_path / "." / "model.onnx", mentions=["is the model"])
+    sardonyx.fails(USAGE, *start, "--html", "one", "--trace", "./one", mentions=["--html and --trace"], cwd=tmp_path)
+    (tmp_path / "two").touch()
+    (tmp_path / "link").symlink_to("two")
+    sardonyx.fails(USAGE, *start, "--html", "two", "--trace", "link", mentions=["--html and --trace"], cwd=tmp_path)
+    assert model.read_bytes() == (DIGITS / "digits.onnx").read_bytes() and not (tmp_path / "one").exists()
+    sardonyx(*start, "--html", "/dev/null", "--trace", "/dev/null")
