@@ -50,7 +50,7 @@ class TrainingData {
   int64_t size_ = 0;
 };
 
-// Means over the examples of an epoch of what the steps gave.
+// Means over the examples of an epoch of what the steps gave; NaN where all of them were left out.
 struct Metric {
   std::string name;
   double value = 0;

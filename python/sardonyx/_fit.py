@@ -30,7 +30,7 @@ class FitProgress(NamedTuple):
 
 
 class EpochResult(NamedTuple):
-    """After an epoch: means over its examples of what the steps gave, and over the validation data."""
+    """After an epoch: means over its examples of what the steps gave (NaN where all were left out), and over the validation data."""
 
     epoch: int
     training: dict[str, float]
@@ -133,12 +133,12 @@ class _Mean:
         self._examples = 0
 
     def add(self, metrics: Mapping[str, float], examples: int) -> None:
-        for name, value in metrics.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value * examples
+        for name, value in metrics.items():  # NaN times 0 examples is no number
+            self._sums[name] = self._sums.get(name, 0.0) + (value * examples if examples else 0.0)
         self._examples += examples
 
     def take(self) -> dict[str, float]:
-        return {name: value / max(self._examples, 1) for name, value in self._sums.items()}
+        return {name: value / self._examples if self._examples else math.nan for name, value in self._sums.items()}
 
 
 def measure(session: TrainingSession, data: Data, which: int, batch: int | None) -> dict[str, float]:
@@ -240,8 +240,7 @@ class _Fitting:
                 outputs, loss = self.stepped(batch, epoch, step)
                 is_bad, count, metrics = not math.isfinite(loss), _examples(batch), _metrics(outputs)
                 step, examples, skipped = step + 1, examples + count, skipped + is_bad
-                if not is_bad:
-                    mean.add(metrics, count)
+                mean.add(metrics, 0 if is_bad else count)
                 self.listeners.on_step(FitProgress(epoch, step, steps, examples, time.perf_counter() - begin, loss, is_bad, metrics))
                 if self.listeners.stopped:
                     return FitResult(step, self.epochs, True, False, skipped, "")

@@ -41,21 +41,23 @@ std::vector<Metric> metrics_of(const std::vector<ValueDescription>& outputs,
   return metrics;
 }
 
-// Means, each batch counting by its examples.
+// Means, each batch counting by its examples; one of none counts for the names alone.
 class Mean {
  public:
   void add(const std::vector<Metric>& metrics, int64_t examples) {
     if (sums_.empty()) {
       for (const Metric& metric : metrics) sums_.push_back({metric.name, 0});
     }
+    if (examples == 0) return;
     for (size_t i = 0; i < metrics.size() && i < sums_.size(); ++i)
       sums_[i].value += metrics[i].value * static_cast<double>(examples);
     examples_ += examples;
   }
+  // Not a number where there was no example.
   std::vector<Metric> take() const {
     std::vector<Metric> means = sums_;
     for (Metric& metric : means)
-      metric.value /= static_cast<double>(std::max<int64_t>(examples_, 1));
+      metric.value = examples_ > 0 ? metric.value / static_cast<double>(examples_) : NAN;
     return means;
   }
 
@@ -164,7 +166,7 @@ class Fit {
       ++result_.skipped;
     }
     progress.metrics = metrics_of(session_.step_outputs(options_.which), told);
-    if (!progress.skipped) mean.add(progress.metrics, static_cast<int64_t>(count));
+    mean.add(progress.metrics, progress.skipped ? 0 : static_cast<int64_t>(count));
     ++result_.step;
     examples_ += static_cast<int64_t>(count);
     if (!options_.on_step) return;

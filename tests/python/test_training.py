@@ -735,6 +735,17 @@ def test_a_loss_that_is_no_number(sardonyx, tmp_path):
     assert all(np.isfinite(value).all() for value in weights_of(tmp_path / "out.onnx", False).values())
 
 
+def test_an_epoch_without_a_loss_has_its_metrics(sardonyx, tmp_path):
+    x, target = examples()
+    trainable = make(sardonyx, tmp_path, mlp()[0])
+    data = save_data(tmp_path, x=np.full_like(x, np.nan), target=target)
+    skipped = train(sardonyx, trainable, data, tmp_path / "out.onnx", "--bad-loss", "skip", epochs=1)
+    (epoch,) = [one for one in map(json.loads, skipped.stdout.splitlines()) if one["event"] == "epoch"]
+    assert epoch["training"] == {"loss": None, "accuracy": None, "rate": None}
+    text = sardonyx("train", trainable, "--data", data, "-o", tmp_path / "out.onnx", "--bad-loss", "skip")
+    assert "epoch 1/1: loss nan, accuracy nan" in text.stdout
+
+
 def test_one_process_a_checkpoint_folder(sardonyx, tmp_path):
     x, target = examples(count=4000)
     trainable = make(sardonyx, tmp_path, mlp()[0])

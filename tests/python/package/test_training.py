@@ -223,6 +223,9 @@ def test_a_loss_that_is_no_number(whole):
     assert math.isfinite(result.epochs[0].training["loss"])
     trained.fit([batches(data)[i] for i in (2, 3, 4)])
     assert same(trained, skipped)
+    data["x"][:] = np.nan
+    (epoch,) = session().fit(data if whole else batches(data), bad_loss="skip", **options).epochs
+    assert epoch.training.keys() == result.epochs[0].training.keys() and math.isnan(epoch.training["loss"])
 
 
 def test_accept_decides_about_a_step():
