@@ -253,9 +253,10 @@ void add_data_options(const Options& train, TrainCommand& command) {
       .required()
       .check(not_empty())
       .type_name("FILE|FOLDER");
-  train.add_option("--validation", command.validation, "The same, to measure after each epoch")
-      .check(not_empty())
-      .type_name("FILE|FOLDER");
+  const Option validation =
+      train.add_option("--validation", command.validation, "The same, to measure after each epoch")
+          .check(not_empty())
+          .type_name("FILE|FOLDER");
   train.add_option("--epochs", o.epochs, "How often to go through the data")
       .check(whole_number(0))
       .type_name("N");
@@ -275,6 +276,7 @@ void add_data_options(const Options& train, TrainCommand& command) {
       .type_name("N");
   train.add_option("--measure", o.measure, "The entry of training_info that --validation runs")
       .check(whole_number(0))
+      .needs(validation)
       .type_name("N");
 }
 

@@ -710,6 +710,7 @@ def test_train_says_what_is_wrong(sardonyx, tmp_path):
     assert "hold no example" in message(BAD_INPUT, save_data(tmp_path, "e.npz", x=x[:0], target=target[:0]))
     message(UNREADABLE, tmp_path / "missing.npz")
     assert "--checkpoint DIR" in message(USAGE, good, "--resume")
+    assert "--measure requires --validation" in message(USAGE, good, "--measure", "0")
     assert "no images to augment" in message(BAD_INPUT, good, "--augment", "flip")
     assert "flip, crop:PIXELS" in message(BAD_INPUT, good, "--augment", "turn")
     wrong = save_data(tmp_path, "f.npz", x=x, target=target + 7)
