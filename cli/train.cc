@@ -127,6 +127,11 @@ struct TrainCommand {
       options.on_epoch = [&](const EpochResult& epoch) { tell_epoch(epoch); };
       result = fit(session, examples, options);
     }
+    if (options.first_step > 0 && result.step == options.first_step && !result.stopped)
+      warn(
+          fmt::format("nothing was trained: the checkpoint has {} steps behind it, and the {} "
+                      "epochs have no more",
+                      grouped(result.step), grouped(options.epochs)));
     const bool is_kept = result.stopped && !result.checkpoint.empty();
     if (!is_kept) {
       TrainingSaveOptions saving;

@@ -437,6 +437,8 @@ def test_resumes_with_the_same_bits(sardonyx, tmp_path):
     assert len(losses_of(run)) == 13
     assert whole.read_bytes() == parts.read_bytes()
     assert len(list(folder.glob("checkpoint-*.onnx"))) == 2
+    again = train(sardonyx, trainable, data, parts, "--checkpoint", folder, "--resume", epochs=2)
+    assert not losses_of(again) and "nothing was trained: the checkpoint has 20 steps behind it" in again.stderr
     other = tmp_path / "other.onnx"
     train(sardonyx, trainable, data, other, "--seed", 10, epochs=4)
     assert whole.read_bytes() != other.read_bytes()
