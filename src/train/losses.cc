@@ -26,6 +26,11 @@ std::string mean(GraphBuilder& b, const std::string& value, const std::string& h
 
 int64_t class_axis(const Scores& about, const TrainableOptions& options) {
   int64_t axis = options.class_axis;
+  if (about.rank == 1)
+    fail(ErrorCode::bad_input,
+         "softmax-cross-entropy needs an axis of classes beside that of the examples, and the "
+         "output "
+         "has one axis: another loss is for it, as bce-with-logits or mse");
   if (about.last_axis && about.rank > 0) {
     const int64_t last = static_cast<int64_t>(about.rank) - 1;
     if (axis != 1 && axis != -1 && axis != last)

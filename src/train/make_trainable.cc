@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/listed.h"
 #include "base/similar.h"
 #include "compose/rename.h"
 #include "ir/dimension.h"
@@ -94,14 +95,28 @@ bool is_half(ElementType type) {
 }
 
 ElementType element_of(const ir::ValueInfo& output) {
-  const ElementType type = output.type && output.type->kind == ir::TypeProto::Kind::tensor
-                               ? output.type->element_type()
-                               : ElementType::undefined;
-  if (type != ElementType::float32 && type != ElementType::float64 && !is_half(type))
-    fail_at(fmt::format("output '{}'", output.name), ErrorCode::bad_input,
-            "a loss is of float16, bfloat16, float or double; this is {}",
-            output.type ? ir::declared_text(*output.type) : "of no declared type");
-  return type;
+  return output.type && output.type->kind == ir::TypeProto::Kind::tensor
+             ? output.type->element_type()
+             : ElementType::undefined;
+}
+
+bool may_have_loss(const ir::ValueInfo& output) {
+  const ElementType type = element_of(output);
+  return type == ElementType::float32 || type == ElementType::float64 || is_half(type);
+}
+
+// Classifiers give labels first, as a rule, and their scores after them.
+void require_loss(const ir::Graph& graph, const ir::ValueInfo& output) {
+  if (may_have_loss(output)) return;
+  std::vector<std::string> others;
+  for (const ir::ValueInfo& one : graph.outputs) {
+    if (may_have_loss(one)) others.push_back("'" + one.name + "'");
+  }
+  fail_at(fmt::format("output '{}'", output.name), ErrorCode::bad_input,
+          "a loss is of float16, bfloat16, float or double; this is {}{}{}",
+          output.type ? ir::declared_text(*output.type) : "of no declared type",
+          others.empty() ? "" : "; name another output that it is of: ",
+          others.empty() ? "" : listed(others, 8));
 }
 
 void require_sound(const TrainableOptions& o) {
@@ -162,6 +177,7 @@ class Making {
   ir::Model make() {
     lift_constants(main_, names_);
     output_ = output_of(main_, options_.output);
+    require_loss(main_, output_);
     network_ = element_of(output_);
     element_ = is_half(network_) ? ElementType::float32 : network_;
     if (options_.precision != Precision::float32 && network_ != ElementType::float32)

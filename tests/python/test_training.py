@@ -694,6 +694,18 @@ def test_make_trainable_says_what_is_wrong(sardonyx, tmp_path):
         sardonyx, BAD_INPUT, "make-trainable", tmp_path / "trainable.onnx", "-o", tmp_path / "t.onnx")
 
 
+def test_outputs_that_no_loss_is_of(sardonyx, save, tmp_path):
+    """A classifier's labels, and an output without an axis of classes."""
+    path = save("""<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x) => (int64[n] label, float[n,3] scores, float[n] one) {
+        scores = MatMul(x, w) label = ArgMax<axis = 1, keepdims = 0>(scores) one = ReduceMax<axes = [1], keepdims = 0>(scores) }""",
+                w=np.ones((4, 3), np.float32))
+    start = ["make-trainable", path, "-o", tmp_path / "t.onnx"]
+    sardonyx.fails(BAD_INPUT, *start, mentions=["output 'label'", "this is int64[n]; name another output", "'scores', 'one'"])
+    sardonyx.fails(BAD_INPUT, *start, "--output-name", "one", mentions=["the output has one axis"])
+    sardonyx(*start, "--output-name", "scores")
+    sardonyx(*start, "--output-name", "one", "--loss", "mse")
+
+
 def test_train_says_what_is_wrong(sardonyx, tmp_path):
     model, _ = mlp()
     x, target = examples()
