@@ -30,10 +30,12 @@ struct MakeTrainableCommand {
   std::vector<std::pair<std::string, Option>> of_models;  // what artifacts say themselves
   bool random_weights = false, as_json = false;
   int64_t ignored = 0;
-  Option ignore;
+  Option ignore, rate;
   TrainableOptions options;
 
   int run() {
+    if (rate.count() > 0 && options.learning_rate == 0)
+      throw UsageError("--learning-rate: must be positive; got 0");
     TrainableReport report;
     const bool artifacts = os::is_folder(model);
     {
@@ -162,9 +164,9 @@ void add_optimizer_options(const Options& make, MakeTrainableCommand& command) {
   TrainableOptions& o = command.options;
   make.add_option("--optimizer", command.optimizer, "The rule of updates (adam)")
       .type_name("{sgd,momentum,adam,adamw,adagrad,rmsprop,lamb}");
-  make.add_option("--learning-rate", o.learning_rate,
-                  "0.001 for adam, adamw and lamb, 0.01 for others")
-      .type_name("X");
+  command.rate = make.add_option("--learning-rate", o.learning_rate,
+                                 "0.001 for adam, adamw and lamb, 0.01 for others")
+                     .type_name("X");
   make.add_option("--momentum", o.momentum, "Of momentum").type_name("X");
   make.add_flag("--nesterov", o.nesterov, "Of momentum");
   make.add_option("--beta1", o.beta1, "Of adam, adamw and lamb").type_name("X");

@@ -40,6 +40,13 @@ def _patterns(given: Patterns) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
+def _rate(given: float | None) -> float:
+    """0 is what the library takes for None."""
+    if given == 0:
+        raise BadInputError("learning_rate must be positive; got 0")
+    return 0.0 if given is None else given
+
+
 def _add_lora(options: _core.TrainableOptions, given: LoraLike | Sequence[LoraLike]) -> None:
     one = isinstance(given, (str, Lora)) or (isinstance(given, tuple) and given and isinstance(given[0], int))
     try:
@@ -96,7 +103,7 @@ def make_trainable(model: ModelSource, *, loss: str = "softmax-cross-entropy", o
     """
     options = with_options(_core.TrainableOptions(), {
         "loss": loss.replace("_", "-"), "output": output, "class_axis": class_axis, "ignore_index": ignore_index,
-        "huber_delta": huber_delta, "optimizer": optimizer, "learning_rate": 0.0 if learning_rate is None else learning_rate,
+        "huber_delta": huber_delta, "optimizer": optimizer, "learning_rate": _rate(learning_rate),
         "momentum": momentum, "nesterov": nesterov, "smoothing": smoothing, "beta1": beta1, "beta2": beta2, "epsilon": epsilon,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "clip_norm": clip_norm, "clip_value": clip_value,
         "accumulate": accumulate, "train": _patterns(train), "freeze": _patterns(freeze), "initial_weights": initial_weights,
@@ -133,7 +140,7 @@ def make_trainable_of_artifacts(folder: str | os.PathLike[str] = ".", *, trainin
     training, evaluation, optimizer, state = (os.path.join(base, name) if given is None else os.fspath(given)
                                               for name, given in files.items())
     made, told = _core.make_trainable_of_artifacts(training, evaluation, optimizer, state, _patterns(outputs),
-                                                   0.0 if learning_rate is None else learning_rate)
+                                                   _rate(learning_rate))
     if report is not None:
         report(TrainableReport(*told))
     return Model._of(made)

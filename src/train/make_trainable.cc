@@ -123,18 +123,21 @@ void require_sound(const TrainableOptions& o) {
   const auto require = [](bool holds, std::string_view what, double value) {
     if (!holds) fail(ErrorCode::bad_input, "{}; got {}", what, value);
   };
-  require(o.learning_rate >= 0, "learning_rate must not be negative", o.learning_rate);
+  const auto is_finite_from_0 = [](double number) { return number >= 0 && std::isfinite(number); };
+  const auto is_positive = [](double number) { return number > 0 && std::isfinite(number); };
+  require(is_finite_from_0(o.learning_rate), "learning_rate must be finite and not negative",
+          o.learning_rate);
   require(o.momentum >= 0 && o.momentum < 1, "momentum must be in [0, 1)", o.momentum);
   require(o.smoothing >= 0 && o.smoothing < 1, "smoothing must be in [0, 1)", o.smoothing);
   require(o.beta1 >= 0 && o.beta1 < 1, "beta1 must be in [0, 1)", o.beta1);
   require(o.beta2 >= 0 && o.beta2 < 1, "beta2 must be in [0, 1)", o.beta2);
-  require(o.epsilon > 0, "epsilon must be positive", o.epsilon);
-  require(o.weight_decay >= 0, "weight_decay must not be negative", o.weight_decay);
+  require(is_positive(o.epsilon), "epsilon must be positive and finite", o.epsilon);
+  require(is_finite_from_0(o.weight_decay), "weight_decay must be finite and not negative",
+          o.weight_decay);
   require(o.clip_norm >= 0, "clip_norm must not be negative", o.clip_norm);
   require(o.clip_value >= 0, "clip_value must not be negative", o.clip_value);
-  require(o.huber_delta > 0, "huber_delta must be positive", o.huber_delta);
-  require(o.loss_scale > 0 && std::isfinite(o.loss_scale), "loss_scale must be positive",
-          o.loss_scale);
+  require(is_positive(o.huber_delta), "huber_delta must be positive and finite", o.huber_delta);
+  require(is_positive(o.loss_scale), "loss_scale must be positive and finite", o.loss_scale);
   require(o.scale_growth >= 1, "scale_growth must be at least 1",
           static_cast<double>(o.scale_growth));
   require(o.accumulate >= 1, "accumulate must be at least 1", static_cast<double>(o.accumulate));
@@ -145,7 +148,8 @@ void require_sound(const TrainableOptions& o) {
     require(o.schedule.steps >= 1, "a schedule needs at least 1 step",
             static_cast<double>(o.schedule.steps));
   if (kind == Schedule::Kind::step || kind == Schedule::Kind::exponential)
-    require(o.schedule.factor > 0, "the factor of a schedule must be positive", o.schedule.factor);
+    require(is_positive(o.schedule.factor), "the factor of a schedule must be positive and finite",
+            o.schedule.factor);
 }
 
 void import(ir::Model& model, std::string_view domain, int64_t version) {

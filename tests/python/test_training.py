@@ -678,6 +678,10 @@ def test_make_trainable_says_what_is_wrong(sardonyx, tmp_path):
     assert "RANK:PATTERN" in message(BAD_INPUT, "--lora", "4")
     assert "it has 'y'" in message(BAD_INPUT, "--output-name", "z")
     assert "beta1 must be in [0, 1)" in message(BAD_INPUT, "--beta1", "1.5")
+    assert "--learning-rate: must be positive" in message(USAGE, "--learning-rate", "0")
+    for option, number in (("learning_rate", "inf"), ("weight_decay", "inf"), ("epsilon", "inf"), ("learning_rate", "nan")):
+        assert f"{option} must be" in message(BAD_INPUT, "--" + option.replace("_", "-"), number)
+    assert "factor of a schedule must be positive and finite" in message(BAD_INPUT, "--schedule", "exponential:inf")
     assert "there are float32, bf16, fp16" in message(BAD_INPUT, "--precision", "fp8")
     assert "loss_scale must be positive" in message(BAD_INPUT, "--precision", "fp16", "--loss-scale", "-1")
     for option, number, other in (

@@ -510,6 +510,11 @@ ERRORS = {
 }
 
 
+def test_a_learning_rate_of_0_is_not_the_optimizers_own():
+    with pytest.raises(sardonyx.BadInputError, match="learning_rate must be positive"):
+        trainable(learning_rate=0)
+
+
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_leave_the_state(name):
     act, words = ERRORS[name]
