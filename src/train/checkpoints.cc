@@ -56,6 +56,18 @@ std::vector<Written> checkpoints_of(const std::string& folder) {
   return found;
 }
 
+// What a process that was killed while it wrote a checkpoint has left.
+void remove_unfinished(const std::string& folder) {
+  constexpr size_t whole = stem.size() + digits + ending.size();
+  std::error_code problem, ignored;
+  for (fs::directory_iterator at(os::path(folder), problem), end; !problem && at != end;
+       at.increment(problem)) {
+    const std::string name = os::text(at->path().filename());
+    if (name.size() > whole && name.ends_with(".tmp") && step_of(name.substr(0, whole)) >= 0)
+      fs::remove(at->path(), ignored);
+  }
+}
+
 }  // namespace
 
 Checkpoint last_checkpoint(const std::string& folder) {
@@ -75,7 +87,10 @@ CheckpointFolder::CheckpointFolder(const std::string& path) : path_(path) {
   lock_ = os::Descriptor(os::open(lock, os::Opening::lock));
   if (!lock_.is_open())
     fail_at(lock, ErrorCode::unreadable, "can't be written: {}", std::strerror(errno));
-  if (os::lock(lock_.get())) return;
+  if (os::lock(lock_.get())) {
+    remove_unfinished(path);
+    return;
+  }
   const int reason = errno;
   if (reason == EWOULDBLOCK)
     fail_at(path, ErrorCode::unreadable,

@@ -444,6 +444,19 @@ def test_resumes_with_the_same_bits(sardonyx, tmp_path):
     assert whole.read_bytes() != other.read_bytes()
 
 
+def test_what_a_killed_process_left_goes(sardonyx, tmp_path):
+    x, target = examples()
+    trainable = make(sardonyx, tmp_path, mlp()[0])
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    left = folder / "checkpoint-000000000003.onnx.49683ae4.tmp"
+    others = [folder / name for name in ("mine.onnx.49683ae4.tmp", "checkpoint-3.onnx.tmp", "checkpoint-000000000003.onnx.txt")]
+    for file in (left, *others):
+        file.write_bytes(b"half")
+    train(sardonyx, trainable, save_data(tmp_path, x=x, target=target), tmp_path / "out.onnx", "--checkpoint", folder, epochs=1)
+    assert not left.exists() and all(file.exists() for file in others)
+
+
 def test_an_interrupt_saves_a_checkpoint(sardonyx, tmp_path):
     x, target = examples(count=4000)
     trainable = make(sardonyx, tmp_path, dropping())
