@@ -84,6 +84,9 @@ SessionOptions planning_options(const LoadingOptions& options) {
 }
 
 Loaded load(const LoadingOptions& options, bool all_outputs) {
+  if (options.reference &&
+      (options.prepack || !options.packed.empty() || !options.cache_folder.empty()))
+    throw UsageError("--prepack, --packed and --cache-folder: reference execution packs nothing");
   const Progress progress("loading " + options.model);
   name_mapped_file(options.model);
   const Threads threads(options.threads);

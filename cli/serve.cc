@@ -54,7 +54,7 @@ class Server {
     if (blank == std::string::npos) fail(ErrorCode::bad_input, "expected: load MODEL THREADS");
     LoadingOptions options;
     options.reference = plain;
-    options.packed = packed_;
+    if (!plain) options.packed = packed_;
     options.model = rest.substr(0, blank);
     options.threads = number_from(std::string_view(rest).substr(blank + 1));
     loaded_.reset();

@@ -141,6 +141,14 @@ def test_other_commands_take_them(sardonyx, tmp_path, packed, command):
     assert len(list((tmp_path / "cache").iterdir())) == 1
 
 
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_reference_execution_packs_nothing(sardonyx, tmp_path, command):
+    start = [command, MODEL, "--input", "image=random", "--reference"]
+    for option in (["--packed", tmp_path / "absent.sdx"], ["--cache-folder", tmp_path / "cache"], ["--prepack"]):
+        sardonyx.fails(USAGE, *start, *option, mentions=["reference execution packs nothing"])
+    assert not (tmp_path / "cache").exists()
+
+
 def test_bench_takes_what_is_packed(sardonyx, tmp_path, packed):
     report = json.loads(sardonyx("bench", MODEL, "--dim", "N=1", "--packed", packed, "--json").stdout)
     assert report
