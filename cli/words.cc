@@ -31,10 +31,25 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The one candidate that begins with the text, of which two letters at least are there; "" where
+// none or several do.
+std::string_view begun(std::string_view text, std::span<const std::string_view> candidates) {
+  const size_t dashes = std::min(text.find_first_not_of('-'), text.size());
+  if (text.size() < dashes + 2) return {};
+  std::string_view found;
+  for (const std::string_view candidate : candidates) {
+    if (!std::ranges::equal(text, candidate.substr(0, text.size()), {}, lower, lower)) continue;
+    if (!found.empty()) return {};
+    found = candidate;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string_view closest(std::string_view text, std::span<const std::string_view> candidates) {
   if (text.empty() || text.size() > longest_name) return {};
+  if (const std::string_view whole = begun(text, candidates); !whole.empty()) return whole;
   std::string_view best;
   size_t limit = std::min<size_t>((text.size() + 1) / 3, 4);
   for (const std::string_view candidate : candidates) {

@@ -26,6 +26,8 @@ def test_usage(sardonyx, arguments):
     (["rnu", "model.onnx"], ["no command 'rnu'", "did you mean 'run'", "see 'sardonyx --help'"]),
     ([], ["a command is needed", "sardonyx run MODEL"]),
     (["run", "model.onnx", "--treads", "2"], ["no option '--treads'", "did you mean '--threads'", "see 'sardonyx run --help'"]),
+    (["run", "model.onnx", "--rep", "2"], ["no option '--rep'", "did you mean '--repeat'"]),
+    (["prof", "model.onnx"], ["no command 'prof'", "did you mean 'profile'"]),
     (["check", "model.onnx", "--stict=1"], ["no option '--stict'", "did you mean '--strict'"]),
     (["--vesion"], ["did you mean '--version'"]),
     (["info", "model.onnx", "more"], ["'more' is one argument too many", "see 'sardonyx info --help'"]),
