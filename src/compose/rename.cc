@@ -180,6 +180,14 @@ std::set<std::string> value_names(const ir::Model& model) {
 
 void rename(ir::Model& model, const Renaming& given) {
   Renaming renaming = given;
+  for (const auto& [from, to] : given.dimensions) {
+    if (!to.empty() && to.find_first_not_of("0123456789") == to.npos)
+      fail(ErrorCode::bad_input,
+           "'{0}' is a size, and no name that dimension '{1}' could have; a size is given by "
+           "sardonyx "
+           "infer MODEL -o OUTPUT --dim {1}={0}",
+           to, from);
+  }
   const auto places = take_places(model, renaming.dimensions);
   if (!renaming.values.empty()) require_possible(value_names(model), renaming.values, "value");
   if (!renaming.dimensions.empty())

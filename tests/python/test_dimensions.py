@@ -158,6 +158,8 @@ def test_rename_names_open_places_only(sardonyx, tmp_path):
     for place in ["x.1", "x.2", "y.0", "x"]:
         sardonyx.fails(BAD_INPUT, "rename", path, tmp_path / "p.onnx", "--dim", f"{place}=b", mentions=[place])
     sardonyx.fails(BAD_INPUT, "rename", path, tmp_path / "p.onnx", "--dim", "x.0=")
+    for start, name in ((path, "x.0"), (tmp_path / "o.onnx", "batch")):  # a name that looks like the size that it is not
+        sardonyx.fails(BAD_INPUT, "rename", start, tmp_path / "p.onnx", "--dim", f"{name}=5", mentions=[f"--dim {name}=5"])
 
 
 COMMANDS = [["run", "--random-inputs"], ["infer"], ["info"], ["explain"], ["profile", "--runs", "1"], ["bench", "--repeat", "1"]]
