@@ -42,8 +42,9 @@ void add_loading_options(const Options& command, LoadingOptions& options) {
   command.add_flag(
       "--assume-inference", options.assume_inference,
       "BatchNormalization and Dropout of opsets up to 6 without is_test mean inference");
-  command.add_flag("--flush-denormals", options.flush_denormals,
-                   "Numbers nearer to 0 than the least normal one count as 0; processors are slow with them");
+  command.add_flag(
+      "--flush-denormals", options.flush_denormals,
+      "Numbers nearer to 0 than the least normal one count as 0; processors are slow with them");
   command.add_flag("--strict-model", options.strict_model,
                    "Refuse a model that breaks a rule, even where its meaning is clear");
   options.fixed_dims.add(command,

@@ -95,7 +95,8 @@ void add_pack(const Options& app, Action& action) {
       "Write a model's weights as this processor's kernels read them, and its optimised graph, for "
       "--packed");
   add_loading_options(pack, command->loading);
-  for (const char* name : {"--prepack", "--reference", "--flush-denormals", "--packed", "--cache-folder"})
+  for (const char* name :
+       {"--prepack", "--reference", "--flush-denormals", "--packed", "--cache-folder"})
     pack.remove_option(name);
   pack.add_option("-o,--output", command->output, "The file to write, MODEL.sdx")
       .required()

@@ -127,9 +127,9 @@ struct SessionOptions {
   // isn't; made with its parents if it is missing. Whoever may write there decides what sessions
   // compute. Empty: none.
   std::string cache_folder = {};
-  // Runs take numbers nearer to 0 than the least normal one (1.2e-38 for float32) for 0, in operands
-  // and results: processors are slow with them, as where a signal fades away. Threads of the
-  // session round, and treat such numbers, as the thread that runs it does in any case.
+  // Runs take numbers nearer to 0 than the least normal one (1.2e-38 for float32) for 0, in
+  // operands and results: processors are slow with them, as where a signal fades away. Threads of
+  // the session round, and treat such numbers, as the thread that runs it does in any case.
   bool flush_denormals = false;
   // Memory for the outputs of the session's runs (sardonyx/allocator.h). Null: the library's own.
   std::shared_ptr<Allocator> output_allocator = nullptr;

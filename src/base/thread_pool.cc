@@ -208,6 +208,7 @@ struct ThreadPool::Shared {
       uint32_t seen = loop.state.load(std::memory_order_acquire);
       while (seen & Loop::open) {
         if (loop.state.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
+          // Workers round, and treat small numbers, as the caller does.
           if (!(loop.control == FloatControl::current())) loop.control.take();
           loop.take_part(worker);
           loop.state.fetch_sub(1, std::memory_order_release);

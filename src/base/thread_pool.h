@@ -61,7 +61,7 @@ class ThreadPool {
   // exactly once, in any order, on several threads. The chunks depend on count and grain alone,
   // never on the number of threads. `worker` is in [0, threads()) and differs between bodies that
   // run at the same time within this call: it indexes per-thread scratch memory. A loop inside a
-  // body runs on its thread alone. Workers round, and flush small numbers, as the caller does. The first exception of a body is thrown to the caller after
+  // body runs on its thread alone. The first exception of a body is thrown to the caller after
   // every claimed chunk has ended.
   template <class Body>
   void parallel_for(int64_t count, int64_t grain, Body&& body) {

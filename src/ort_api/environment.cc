@@ -13,7 +13,10 @@ OrtStatus* made_env(OrtLoggingFunction function, void* param, OrtLoggingLevel le
   return guarded([&] {
     auto env = std::make_unique<OrtEnv>();
     env->logger = {function, param, level, id == nullptr ? "" : id};
-    if (threading != nullptr) env->threads.emplace(threading->threads);
+    if (threading != nullptr) {
+      env->threads.emplace(threading->threads);
+      env->flush_denormals = threading->flush_denormals;
+    }
     give(out, "out", env.release());
   });
 }
@@ -80,8 +83,7 @@ void ReleaseThreadingOptions(OrtThreadingOptions* options) { delete options; }
 OrtStatus* SetGlobalIntraOpNumThreads(OrtThreadingOptions* options, int threads) {
   return guarded([&] { required(options, "tp_options").threads = std::max(0, threads); });
 }
-// What decides nothing here: nodes run one after the other; threads spin for microseconds; numbers
-// below the normal ones are what the processor makes of them.
+// What decides nothing here: nodes run one after the other; threads spin for microseconds.
 OrtStatus* SetGlobalInterOpNumThreads(OrtThreadingOptions* options, int) {
   return guarded([&] { required(options, "tp_options"); });
 }
@@ -89,7 +91,7 @@ OrtStatus* SetGlobalSpinControl(OrtThreadingOptions* options, int) {
   return guarded([&] { required(options, "tp_options"); });
 }
 OrtStatus* SetGlobalDenormalAsZero(OrtThreadingOptions* options) {
-  return guarded([&] { required(options, "tp_options"); });
+  return guarded([&] { required(options, "tp_options").flush_denormals = true; });
 }
 OrtStatus* SetGlobalIntraOpThreadAffinity(OrtThreadingOptions* options, const char* text) {
   return guarded([&] { required(options, "tp_options"), required(text, "affinity_string"); });

@@ -200,11 +200,13 @@ struct OrtKeyValuePairs {
 
 struct OrtThreadingOptions {
   int threads = 0;
+  bool flush_denormals = false;
 };
 
 struct OrtEnv {
   OrtLogger logger;
   std::optional<Threads> threads;  // that sessions without threads of their own share
+  bool flush_denormals = false;    // in runs of these
   // Allocators that sessions may be asked to use (session.use_env_allocators).
   std::mutex mutex;
   std::vector<OrtAllocator*> allocators;  // the caller's, or ours

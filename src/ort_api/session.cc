@@ -129,9 +129,11 @@ SessionOptions engine_options(OrtEnv& env, const OrtSessionOptions& options,
           "the session is to have no threads of its own, and the environment has none either; make "
           "it with CreateEnvWithGlobalThreadPools()");
     engine.shared_threads = env.threads;
+    engine.flush_denormals = env.flush_denormals;
   } else {
     engine.processors = processors_of(options.entry("session.intra_op_thread_affinities"));
   }
+  if (options.entry("session.set_denormal_as_zero") == "1") engine.flush_denormals = true;
   engine.fuse = options.optimization != ORT_DISABLE_ALL;
   engine.packed = options.entry("sardonyx.packed");
   engine.cache_folder = options.entry("sardonyx.cache_folder");

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "sardonyx/session.h"
@@ -72,6 +73,25 @@ std::vector<std::string> kernels_of(const Session& session) {
 std::string reading_sizes(const std::string& shape) {
   return "g (float[" + shape + R"(] x) => (float[m] y) {
     s = Shape(x) k = ReduceProd<keepdims = 1>(s) r = Reshape(x, k) y = Relu(r) })";
+}
+
+// Of numbers so small that their halves are below the normal ones.
+TEST(FlushDenormals, HoldsForRuns) {
+  constexpr float least = std::numeric_limits<float>::min();
+  const Model model = model_of(R"(g (float[n] x) => (float[n] y) {
+    h = Constant<value_float = 0.5>() y = Mul(x, h) })");
+  const Tensor x = filled({100000}, least);
+  for (const bool reference : {false, true}) {
+    for (const bool flush : {false, true}) {
+      const Session session(model,
+                            {.threads = 2, .reference = reference, .flush_denormals = flush});
+      const auto made = session.run({{"x", x}});
+      for (const float y : made[0].tensor().elements<float>())
+        ASSERT_EQ(y, flush ? 0.0f : least / 2) << reference;
+      const volatile float own = least;  // the thread is as it was
+      EXPECT_EQ(own / 2, least / 2);
+    }
+  }
 }
 
 class Dimensions : public testing::TestWithParam<bool> {};

@@ -3,12 +3,14 @@
 #include <cstring>
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "base/checked.h"
+#include "base/float_control.h"
 #include "base/memory_account.h"
 #include "base/recycled.h"
 #include "base/thread_pool.h"
@@ -130,6 +132,30 @@ TEST(ThreadPool, AsManyCallersAsThreadsRunAlone) {
   ThreadPool small(1);
   const ThreadPool::Caller one(small), two(small);
   EXPECT_EQ(&small.for_caller(), &small);
+}
+
+TEST(ThreadPool, WorkersRoundAsTheCallerDoes) {
+  ThreadPool pool(2);
+  const auto halves = [&] {  // of a number whose half is below the normal ones, on each thread
+    std::atomic<int> inside = 0;
+    std::vector<float> made(2, -1.0f);
+    pool.parallel_for(2, 1, [&](int64_t begin, int64_t, int) {  // ends only on two threads
+      ++inside;
+      while (inside < 2) std::this_thread::yield();
+      const volatile float least = std::numeric_limits<float>::min();
+      made[static_cast<size_t>(begin)] = least / 2;
+    });
+    return made;
+  };
+  const float half = std::numeric_limits<float>::min() / 2;
+  {
+    const FloatControlScope flushed(FloatControl::current().with_flushed_denormals());
+    const bool known = !(FloatControl::current() == FloatControl::standard());
+    EXPECT_EQ(halves(), std::vector<float>(2, known ? 0.0f : half));
+    const FloatControlScope again(FloatControl::standard());
+    EXPECT_EQ(halves(), std::vector<float>(2, half));
+  }
+  EXPECT_EQ(halves(), std::vector<float>(2, half));
 }
 
 // More callers than the pool has room for loops, loops inside bodies, and bodies that throw.

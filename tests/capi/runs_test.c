@@ -1,4 +1,5 @@
 /* Asynchronous runs, bindings, options of sessions, profiles, and values of other libraries. */
+#include <float.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -331,6 +332,25 @@ static void options_of_version_1(void) {
   sardonyx_session_release(session);
 }
 
+static void small_numbers(void) {
+  const float numbers[] = {FLT_MIN, 1};
+  const int64_t two[] = {2};
+  sardonyx_session_options options = SARDONYX_INIT(sardonyx_session_options);
+  sardonyx_value *x = floats(1, two, numbers), *y = NULL;
+  test = "small_numbers";
+  for (options.flush_denormals = 0; options.flush_denormals < 2; ++options.flush_denormals) {
+    sardonyx_session* session = session_of(
+        "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+        "g (float[n] x) => (float[n] y) { h = Constant<value_float = 0.5>() y = Mul(x, h) }",
+        &options);
+    OK(sardonyx_session_run_in_order(session, NULL, (const sardonyx_value* const*)&x, 1, &y, 1));
+    CHECK((elements(y)[0] == 0) == (options.flush_denormals != 0) && elements(y)[1] == 0.5f);
+    sardonyx_value_release(y);
+    sardonyx_session_release(session);
+  }
+  sardonyx_value_release(x);
+}
+
 static void profiles(void) {
   const float numbers[] = {3, 5};
   sardonyx_session* session = session_of(affine, NULL);
@@ -555,6 +575,7 @@ int main(void) {
   bindings();
   options_of_sessions();
   options_of_version_1();
+  small_numbers();
   profiles();
   strided();
   numbers_of_any_type();

@@ -203,6 +203,13 @@ def test_cost_follows_the_sizes(sardonyx):
     assert costs[1]["sizes"] == {"N": 7}
 
 
+def test_small_numbers_are_zeros_where_that_is_asked(sardonyx, save):
+    half = save('<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (float[n] y) { h = Constant<value_float = 0.5>() y = Mul(x, h) }')
+    given = ["run", half, "--input", "x=[1.2e-38, 1]", "--json"]
+    values = [parse_json(sardonyx(*given, *more))["outputs"][0]["value"] for more in ([], ["--flush-denormals"])]
+    assert values[0][0] > 0 and values[1] == [0, 0.5]
+
+
 @pytest.mark.parametrize("old, new", [("--plain", "--reference"), ("--pack-early", "--prepack")])
 def test_old_names_of_options_work_and_warn(sardonyx, affine, old, new):
     given = ["run", affine, "--input", "x=[[1,2,3]]"]

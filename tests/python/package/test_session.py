@@ -93,6 +93,14 @@ def test_files_whose_names_are_no_utf8(model, double, tmp_path):
         sardonyx.Model(folder / os.fsdecode(b"\xfd.onnx"))
 
 
+def test_small_numbers_are_zeros_where_that_is_asked(model):
+    half = model("g (float[n] x) => (float[n] y) { h = Constant<value_float = 0.5>() y = Mul(x, h) }")
+    least = np.full(100000, np.finfo(np.float32).tiny, np.float32)
+    assert (sardonyx.Session(half, threads=2).run([least])[0] > 0).all()
+    assert not sardonyx.Session(half, threads=2, flush_denormals=True).run([least])[0].any()
+    assert np.float32(np.finfo(np.float32).tiny) / np.float32(2) > 0
+
+
 def test_what_is_no_model(tmp_path):
     with pytest.raises(TypeError, match="a model is a path, bytes"):
         sardonyx.Session(3)

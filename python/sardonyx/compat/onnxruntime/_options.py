@@ -206,6 +206,7 @@ class SessionOptions(_Options):
         shared = None if self.use_per_session_threads else global_threads()
         affinities = self._config.get("session.intra_op_thread_affinities")
         return {"threads": shared or max(0, self.intra_op_num_threads), "initializers": values,
+                "flush_denormals": self._config.get("session.set_denormal_as_zero") == "1",
                 "processors": [] if shared or affinities is None else _processors(affinities),
                 "fuse": self.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL,
                 "libraries": list(self._libraries)}
