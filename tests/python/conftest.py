@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -16,6 +17,8 @@ from onnx import numpy_helper, parser
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits"
+# A shell starts what runs behind it with Ctrl-C ignored, which the processes of tests would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(ROOT / "bench"))
 sys.path.insert(0, str(ROOT / "tools" / "differential"))
 
