@@ -67,6 +67,26 @@ TEST_P(DepthwiseConvTest, RowsAndColumns) {
   for (const int64_t size : {4, 9}) check(square(20, 25, 20, size, 1, size / 2, 20));
 }
 
+// Lines under a window that is one pixel, or a column of two, to which more is done than to clip
+// them: a worker has memory for as many as it computes at once.
+TEST_P(DepthwiseConvTest, LinesThatAreStored) {
+  Epilogue e;
+  e.bias_axis = BiasAxis::row;
+  e.activation = Activation::sigmoid;
+  for (const int64_t taps : {1, 2}) {
+    for (const int64_t channels : {16, 48, 300}) {
+      ConvParams s = square(channels, 600, channels, taps, 1, 0, channels);
+      s.kernel[1] = 1;
+      s.in[0] = 4;
+      s.pad_begin[0] = s.pad_end[0] = 1;
+      if (channels == 300) s.in[1] = 60;
+      set_out(s);
+      s.nhwc = true;
+      check_layout(s, e);
+    }
+  }
+}
+
 TEST_P(DepthwiseConvTest, ManyChannels) {
   for (const int64_t channels : {16, 33, 300, 700}) {
     check(square(channels, 15, channels, 3, 1, 1, channels));

@@ -526,7 +526,9 @@ Kernels KernelsFor(const ConvGeometry& g) {
     if (const Kernels kernels = KernelsOfSize<5>(g); kernels.one != nullptr) return kernels;
     if (const Kernels kernels = KernelsOfSize<7>(g); kernels.one != nullptr) return kernels;
   }
-  const bool columns = g.kernel[2] == 1 && g.pad[2] == 0 && g.stride[2] == 1 && g.in[2] == g.out[2];
+  // One pixel is no column: its lines share nothing, and two pieces may have no room in the space.
+  const bool columns = g.kernel[1] > 1 && g.kernel[2] == 1 && g.pad[2] == 0 && g.stride[2] == 1 &&
+                       g.in[2] == g.out[2];
   if (!is_portable && flat && columns && g.stride[1] == 1 && g.dilation[1] == 1)
     return {AnyPiece, ColumnPair};
   return {AnyPiece};
