@@ -159,7 +159,7 @@ def _can_be_written(default: Any) -> bool:
 def _written(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_written, value)) + "]"
-    if isinstance(value, int):
+    if isinstance(value, (int, np.integer, np.bool_)):
         return repr(int(value))
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -108,14 +108,14 @@ def test_defaults_of_attributes():
 
     @sardonyx.operator("com.example", like="x")
     def Kinds(x, *, factor: float = 1, half: float | None = 0.5, mixed=[1, 2.5], name="\u00e9 \"", tab="a\tb", texts=("q", "\n"),
-              flag: bool = True, wide=np.float64(0.25)):
-        seen.append((factor, half, mixed, name, tab, list(texts), flag, wide))
+              flag: bool = True, wide=np.float64(0.25), count: int = np.int64(3)):
+        seen.append((factor, half, mixed, name, tab, list(texts), flag, wide, count))
         return x
 
     for given in ("", "<factor = 0.25>"):
         text = f"g (float[n] x) => (float[n] y) {{ y = com.example.Kinds {given} (x) }}"
         sardonyx.Session(sardonyx.Model(parse(text).SerializeToString(), operators=[Kinds])).run({"x": X})
-    assert seen == [(factor, 0.5, [1, 2.5], "\u00e9 \"", "a\tb", ["q", "\n"], True, 0.25) for factor in (1, 0.25)]
+    assert seen == [(factor, 0.5, [1, 2.5], "\u00e9 \"", "a\tb", ["q", "\n"], True, 0.25, 3) for factor in (1, 0.25)]
 
 
 def test_element_types():
