@@ -31,7 +31,8 @@ bool are_one_file(const std::string& first, const std::string& second) {
                  b = fs::absolute(os::path(second), ignored);
   if (fs::exists(a, ignored))
     return fs::equivalent(a, b, ignored) && fs::is_regular_file(a, ignored);
-  return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
+  const fs::path whole = fs::weakly_canonical(a, ignored);  // empty where no file can be there
+  return !whole.empty() && whole == fs::weakly_canonical(b, ignored);
 }
 
 struct ProfileCommand {

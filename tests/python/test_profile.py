@@ -332,5 +332,7 @@ def test_a_report_takes_the_place_of_nothing(sardonyx, tmp_path):
     (tmp_path / "two").touch()
     (tmp_path / "link").symlink_to("two")
     sardonyx.fails(USAGE, *start, "--html", "two", "--trace", "link", mentions=["--html and --trace"], cwd=tmp_path)
+    long = "x" * 300  # two names that no file can have are not one
+    sardonyx.fails(UNREADABLE, *start, "--html", long + ".html", "--trace", long + ".json", mentions=["File name too long"], cwd=tmp_path)
     assert model.read_bytes() == (DIGITS / "digits.onnx").read_bytes() and not (tmp_path / "one").exists()
     sardonyx(*start, "--html", "/dev/null", "--trace", "/dev/null")
