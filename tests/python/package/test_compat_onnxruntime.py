@@ -406,6 +406,17 @@ def test_sizes_by_name(ort, affine):
 
 
 @BOTH
+def test_a_negative_override_leaves_a_size_open(ort, model):
+    proto = model("g (float[rows,2] x) => (float[rows,2] y) { y = Relu(x) }")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
+    options = ort.SessionOptions()
+    options.add_free_dimension_override_by_name("rows", -1)
+    options.add_free_dimension_override_by_denotation("DATA_BATCH", -1)
+    session = ort.InferenceSession(proto.SerializeToString(), options)
+    assert len(session.run(None, {"x": X[:2, :2]})[0]) == 2
+
+
+@BOTH
 @pytest.mark.parametrize("name", ["?", "unk__12", "None", "-1", " ", "x.0"])
 def test_names_of_sizes_that_say_nothing(ort, name, model):
     proto = model("g (float[n,2] x, float[m] z) => (float[n,2] y) { y = Relu(x) }")
@@ -433,6 +444,7 @@ def test_an_override_without_a_name_is_of_no_size(ort, model):
     proto.graph.input[0].type.tensor_type.shape.dim[0].Clear()
     options = ort.SessionOptions()
     options.add_free_dimension_override_by_name("", 5)
+    options.add_free_dimension_override_by_denotation("", 5)
     assert ort.InferenceSession(proto.SerializeToString(), options).get_inputs()[0].shape == [None]
 
 

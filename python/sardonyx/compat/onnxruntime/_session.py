@@ -585,21 +585,22 @@ class InferenceSession(Session):
         self._profiling_start_time_ns = time.monotonic_ns()
 
     def _open_sizes(self, model: Model) -> dict[str, int]:
-        """What the options say of sizes that are open; what fits no input is ignored, as there."""
-        options = self._sess_options
+        """What the options say of sizes that are open; what fits no input is ignored, as there, and negative ones leave it open."""
+        named, denoted = ({name: size for name, size in given.items() if name and size >= 0}
+                          for given in (self._sess_options._sizes, self._sess_options._denoted_sizes))
         shapes = {one.name: one.shape or () for one in self._sess.inputs}
         names = {size for shape in shapes.values() for size in shape}
-        sizes = {name: size for name, size in options._sizes.items() if name in names}
-        if not options._sizes and not options._denoted_sizes:
+        sizes = {name: size for name, size in named.items() if name in names}
+        if not named and not denoted:
             return sizes
         for name, dimensions in _core.input_dimensions(model._held):
             for axis, (size, (declared, denotation)) in enumerate(zip(shapes.get(name, ()), dimensions)):
                 if isinstance(size, int):
                     continue
-                if declared and declared in options._sizes:  # also a name that Sardonyx takes for none: "?", "unk__12"
-                    sizes[size or f"{name}.{axis}"] = options._sizes[declared]
-                if denotation in options._denoted_sizes:
-                    sizes[size or f"{name}.{axis}"] = options._denoted_sizes[denotation]
+                if declared in named:  # also a name that Sardonyx takes for none: "?", "unk__12"
+                    sizes[size or f"{name}.{axis}"] = named[declared]
+                if denotation in denoted:
+                    sizes[size or f"{name}.{axis}"] = denoted[denotation]
         return sizes
 
     def _describe(self) -> None:
