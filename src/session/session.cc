@@ -5,6 +5,7 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -377,9 +378,8 @@ void Session::Implementation::tell_of_plan(const Variant& variant, std::span<con
 
 void Session::Implementation::run(const Variant& variant, std::span<const Value> given,
                                   std::span<Value> made, const RunOptions& run_options) const {
-  const FloatControl control = FloatControl::current();
-  const FloatControlScope scope(options.flush_denormals ? control.with_flushed_denormals()
-                                                        : control);
+  std::optional<FloatControlScope> flushed;
+  if (options.flush_denormals) flushed.emplace(FloatControl::current().with_flushed_denormals());
   eval::Environment environment(*pool, random.get());
   environment.cancel = run_options.cancel;
   environment.deadline = run_options.deadline;
