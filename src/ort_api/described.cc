@@ -83,17 +83,17 @@ OrtTypeInfo described(const ValueDescription& value, const std::optional<TypeVie
   return info;
 }
 
+bool is_open(const ValueDescription& one) {
+  if (one.kind != Value::Kind::tensor || !one.shape) return one.kind == Value::Kind::tensor;
+  return std::any_of(one.shape->begin(), one.shape->end(),
+                     [](const ValueDescription::Dimension& size) { return !size.size; });
+}
+
 // The outputs with what inference says of sizes that the model leaves open.
-std::vector<ValueDescription> known_outputs(const OrtSession& session, const OpenSizes& sizes) {
+std::vector<ValueDescription> inferred_outputs(const OrtSession& session) {
   std::vector<ValueDescription> outputs = session.session.outputs();
-  const auto is_open = [](const ValueDescription& one) {
-    if (one.kind != Value::Kind::tensor || !one.shape) return one.kind == Value::Kind::tensor;
-    return std::any_of(one.shape->begin(), one.shape->end(),
-                       [](const ValueDescription::Dimension& size) { return !size.size; });
-  };
-  if (std::none_of(outputs.begin(), outputs.end(), is_open)) return outputs;
   InferOptions options;
-  options.sizes = sizes;
+  options.sizes = session.sizes;
   const Inference inferred = infer_types(session.model, options);
   std::map<std::string_view, const InferredValue*> known;  // of the main graph
   for (const InferredValue& value : inferred.values)
@@ -117,40 +117,66 @@ std::vector<ValueDescription> known_outputs(const OrtSession& session, const Ope
   return outputs;
 }
 
-}  // namespace
+// Of the model's inputs or outputs, by name.
+std::map<std::string_view, TypeView> declared_types(const ViewList<ValueInfoView>& list) {
+  std::map<std::string_view, TypeView> types;
+  for (const ValueInfoView& one : list)
+    if (const auto type = one.type()) types.emplace(one.name(), *type);
+  return types;
+}
 
-void describe(OrtSession& session, const OpenSizes& sizes) {
-  std::map<std::string_view, TypeView> input_types, output_types;
-  const GraphView graph = session.model.graph();
-  for (const ValueInfoView& one : graph.inputs())
-    if (const auto type = one.type()) input_types.emplace(one.name(), *type);
-  for (const ValueInfoView& one : graph.outputs())
-    if (const auto type = one.type()) output_types.emplace(one.name(), *type);
-  const auto type_in = [](const auto& types, std::string_view name) {
-    const auto found = types.find(name);
-    return found == types.end() ? std::optional<TypeView>()
-                                : std::optional<TypeView>(found->second);
-  };
+std::optional<TypeView> type_in(const std::map<std::string_view, TypeView>& types,
+                                std::string_view name) {
+  const auto found = types.find(name);
+  return found == types.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Names of sizes that inputs leave open.
+std::set<std::string, std::less<>> size_names(const OrtSession& session) {
   std::set<std::string, std::less<>> names;
-  size_t index = 0;
   for (const ValueDescription& input : session.session.inputs()) {
     for (size_t i = 0; input.shape && i < input.shape->size(); ++i) {
       const std::string& name = (*input.shape)[i].name;
       if (!name.empty() && name != fmt::format("{}.{}", input.name, i)) names.insert(name);
     }
   }
+  return names;
+}
+
+}  // namespace
+
+void describe(OrtSession& session) {
+  const GraphView graph = session.model.graph();
+  const auto input_types = declared_types(graph.inputs()),
+             output_types = declared_types(graph.outputs());
+  const auto names = size_names(session);
+  size_t index = 0;
   for (const ValueDescription& input : session.session.inputs()) {
     auto& list = input.optional ? session.defaults : session.inputs;
     list.push_back(
         {input.name, index++, described(input, type_in(input_types, input.name), names)});
   }
   index = 0;
-  for (const ValueDescription& output : known_outputs(session, sizes))
+  for (const ValueDescription& output : session.session.outputs())
     session.outputs.push_back(
         {output.name, index++, described(output, type_in(output_types, output.name), names)});
   for (const auto& one : session.inputs) session.input_index.emplace(one.name, one.index);
   for (const auto& one : session.defaults) session.input_index.emplace(one.name, one.index);
   for (const auto& one : session.outputs) session.output_index.emplace(one.name, one.index);
+}
+
+const OrtTypeInfo& output_type(const OrtSession& session, size_t index) {
+  const OrtTypeInfo& known = session.outputs[index].type;
+  const auto& outputs = session.session.outputs();
+  if (std::none_of(outputs.begin(), outputs.end(), is_open)) return known;
+  OrtSession::InferredOutputs& inferred = *session.inferred;
+  std::call_once(inferred.once, [&] {
+    const auto types = declared_types(session.model.graph().outputs());
+    const auto names = size_names(session);
+    for (const ValueDescription& output : inferred_outputs(session))
+      inferred.types.push_back(described(output, type_in(types, output.name), names));
+  });
+  return inferred.types[index];
 }
 
 }  // namespace sardonyx::ort_api

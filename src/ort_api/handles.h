@@ -301,6 +301,14 @@ struct OrtSession {
   OrtLogger logger;
   std::vector<Place> inputs, defaults, outputs;  // defaults: inputs with an initializer
   std::map<std::string_view, size_t> input_index, output_index;  // in the session's order
+  // What inference says of outputs with open sizes: found when somebody asks for their types
+  // (described.h).
+  struct InferredOutputs {
+    std::once_flag once;
+    std::vector<OrtTypeInfo> types;
+  };
+  std::shared_ptr<InferredOutputs> inferred = std::make_shared<InferredOutputs>();
+  std::map<std::string, int64_t, std::less<>> sizes;  // of the inputs, that options set
   std::vector<LoadedLibrary> libraries;
   ConfigEntries config;
   std::shared_ptr<const Assignment> assignment;  // null: not asked for

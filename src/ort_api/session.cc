@@ -262,8 +262,9 @@ void add_from_files(const Model& model, const OrtSessionOptions& options,
 
 // The sizes of the options that the inputs leave open; what fits no input is ignored, as there, and
 // negative ones leave it open.
-OpenSizes open_sizes(const Model& model, const OrtSessionOptions& options) {
-  OpenSizes sizes;
+std::map<std::string, int64_t, std::less<>> open_sizes(const Model& model,
+                                                       const OrtSessionOptions& options) {
+  std::map<std::string, int64_t, std::less<>> sizes;
   const auto& graph = model.implementation().model.graph;
   if ((options.sizes.empty() && options.denoted_sizes.empty()) || !graph) return sizes;
   std::vector<ir::ValueInfo> inputs = graph->inputs;
@@ -378,7 +379,8 @@ std::unique_ptr<OrtSession> prepared_session(OrtEnv& env, const ModelSource& sou
   made->config = options.config;
   if (options.entry("session.record_ep_graph_assignment_info") == "1")
     made->assignment = assignment_of(made->model);
-  describe(*made, engine.dimensions);
+  made->sizes = engine.dimensions;
+  describe(*made);
   save_model(*made, options, engine);
   require_not_cancelled(options);
   using std::chrono::duration_cast;
@@ -488,8 +490,8 @@ OrtStatus* SessionGetInputTypeInfo(const OrtSession* session, size_t index, OrtT
 }
 OrtStatus* SessionGetOutputTypeInfo(const OrtSession* session, size_t index, OrtTypeInfo** out) {
   return guarded([&] {
-    give(out, "type_info",
-         new OrtTypeInfo(place_in(required(session, "session").outputs, index, "outputs").type));
+    place_in(required(session, "session").outputs, index, "outputs");
+    give(out, "type_info", new OrtTypeInfo(output_type(*session, index)));
   });
 }
 OrtStatus* SessionGetOverridableInitializerTypeInfo(const OrtSession* session, size_t index,
@@ -555,6 +557,7 @@ void OrtSession::become(OrtSession&& made) {
   // The indices' names are in the lists' items, which stay where they are.
   inputs = std::move(made.inputs), defaults = std::move(made.defaults);
   outputs = std::move(made.outputs);
+  inferred = std::move(made.inferred), sizes = std::move(made.sizes);
   input_index = std::move(made.input_index), output_index = std::move(made.output_index);
   libraries = std::move(made.libraries);  // behind all whose code is in them
   config = std::move(made.config);
