@@ -848,6 +848,21 @@ def weights_beside(folder):
     return weight
 
 
+@pytest.mark.parametrize("body, x, ours_gives, theirs_gives", [
+    ("(float[1,1,1] x) => (float[a,b,c] y) { y = MaxPool<kernel_shape = [2], strides = [2]>(x) }", [[[3]]], [[[]]], [[[3]]]),
+    ("(float[1,2,3] x) => (float[a,b,c,d] y) { s = Constant<value_ints = [1, 1, 1, 2]>() y = AffineGrid<align_corners = 1>(x, s) }",
+     [[[1, 0, 0], [0, 1, 0]]], [[[[-1, 0], [1, 0]]]], [[[[-1, 1], [1, 1]]]]),
+    ("(float[n] x) => (float[m] y) { y = ReduceMean(x) }", [], [np.nan], [0]),
+    ("(float[n] x) => (string[n] y) { y = Cast<to = 8>(x) }", [1, 1e10, np.nan, np.inf], ["1.0", "10000000000.0", "nan", "inf"],
+     ["1", "1e+10", "NaN", "INF"])])
+def test_results_that_differ(body, x, ours_gives, theirs_gives):
+    """docs/onnxruntime.md lists them."""
+    data = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {body}').SerializeToString()
+    for ort, expected in ((ours, ours_gives), (theirs, theirs_gives)):
+        made = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": np.array(x, np.float32)})[0]
+        np.testing.assert_array_equal(made, np.array(expected, made.dtype))
+
+
 def test_small_numbers_are_zeros_where_that_is_asked(tmp_path):
     """Not on both: onnxruntime changes the thread that makes its first session, for good."""
     half = onnx.parser.parse_model(
