@@ -184,8 +184,7 @@ void rename(ir::Model& model, const Renaming& given) {
     if (!to.empty() && to.find_first_not_of("0123456789") == to.npos)
       fail(ErrorCode::bad_input,
            "'{0}' is a size, and no name that dimension '{1}' could have; a size is given by "
-           "sardonyx "
-           "infer MODEL -o OUTPUT --dim {1}={0}",
+           "sardonyx infer MODEL -o OUTPUT --dim {1}={0}",
            to, from);
   }
   const auto places = take_places(model, renaming.dimensions);

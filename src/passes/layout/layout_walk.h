@@ -48,7 +48,7 @@ class LayoutWalk : TwoLayouts {
   static kernels::ConvParams shape_of_weights(const ops::internal::Conv& conv,
                                               const Tensor& weights);
   // Whether nobody wants its output with channels last, and it is one that planes are as good for
-  // (a depthwise one, or one of few products for each result): then turning them takes longer.
+  // (a depthwise one, or one of few products for each result): then transposing takes longer.
   bool stays_alone(const ir::Node& node, const ops::internal::Conv& conv,
                    const Tensor& weights) const;
   // Of bytes: one group, or one input channel for each output channel.
